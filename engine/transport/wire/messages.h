@@ -285,6 +285,9 @@ struct FileRequest {
   std::uint64_t basis_size = 0;  // kSegments
   Digest digest;                 // kDigest
   bool operator==(const FileRequest&) const = default;
+  // As listed: S sends fresh metadata with the content where it has moved.
+  std::int64_t mtime_s = 0;
+  std::uint32_t mtime_ns = 0;
 };
 
 enum class RangeSigKind : std::uint8_t { kNone = 0, kZero = 1, kDigest = 2 };

@@ -50,6 +50,8 @@ std::vector<std::uint8_t> encode(const FileRequest& message) {
   out.varint(message.size);
   out.varint(message.basis_size);
   put_digest(out, message.digest);
+  out.svarint(message.mtime_s);
+  out.varint(message.mtime_ns);
   return out.take();
 }
 
@@ -63,6 +65,8 @@ Status decode(base::Bytes head, FileRequest& message) {
   message.size = in.count(kMaxOffset);
   message.basis_size = in.count(kMaxOffset);
   message.digest = get_digest(in);
+  message.mtime_s = in.svarint();
+  message.mtime_ns = static_cast<std::uint32_t>(in.count(999'999'999));
   if ((message.flags & ~kAllRequestFlags) != 0) in.fail();
   if (message.kind == RequestKind::kDigest && message.digest.empty()) in.fail();
   return in.finish("FileRequest");
