@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for a condition, with a deadline."""
+
+import threading
+import time
+
+
+def wait_until(condition, what: str, timeout: float = 30.0) -> None:
+    """Polls `condition` until it holds; fails with `what` after `timeout` seconds."""
+    pause = threading.Event()
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout} s for: {what}")
+        pause.wait(0.002)
