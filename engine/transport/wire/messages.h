@@ -284,10 +284,10 @@ struct FileRequest {
   std::uint64_t size = 0;        // as listed: S answers kChanged where it differs by then
   std::uint64_t basis_size = 0;  // kSegments
   Digest digest;                 // kDigest
-  bool operator==(const FileRequest&) const = default;
   // As listed: S sends fresh metadata with the content where it has moved.
   std::int64_t mtime_s = 0;
   std::uint32_t mtime_ns = 0;
+  bool operator==(const FileRequest&) const = default;
 };
 
 enum class RangeSigKind : std::uint8_t { kNone = 0, kZero = 1, kDigest = 2 };
@@ -365,6 +365,7 @@ struct PackedFile {
   std::string text;
   Digest digest;             // of the content (kOk)
   std::uint32_t length = 0;  // its bytes in the frame's body
+  bool sparse = false;  // blocks of zeros were holes at the source
   bool operator==(const PackedFile&) const = default;
 };
 // S to R: whole small files. The body holds their bytes one after the other, or one zstd frame of

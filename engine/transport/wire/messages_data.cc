@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/transport/wire/internal_codec.h"
+#include "engine/transport/wire/internal/codec.h"
 
 namespace volferry::wire {
 
@@ -10,6 +10,7 @@ constexpr std::uint8_t kResultMask = 7;
 constexpr std::uint8_t kHasMeta = 8;
 constexpr std::uint8_t kHasError = 16;
 constexpr std::uint8_t kHasContent = 32;  // PackedFile only
+constexpr std::uint8_t kSparse = 64;      // PackedFile only, with kHasContent
 
 constexpr unsigned kOpKindBits = 3;
 
@@ -66,7 +67,8 @@ std::vector<std::uint8_t> encode(const Pack& message) {
   out.varint(message.files.size());
   for (const PackedFile& file : message.files) {
     const bool has_content = file.length != 0 || !file.digest.empty();
-    put_outcome(out, file, has_content ? kHasContent : 0);
+    const std::uint8_t sparse = file.sparse ? kSparse : 0;
+    put_outcome(out, file, has_content ? kHasContent | sparse : 0);
     if (!has_content) continue;
     put_digest(out, file.digest);
     out.varint(file.length);
@@ -84,8 +86,12 @@ Status decode(base::Bytes head, Pack& message) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
     PackedFile& file = message.files.emplace_back();
-    const std::uint8_t first = get_outcome(in, file, kHasMeta | kHasError | kHasContent);
-    if ((first & kHasContent) == 0) continue;
+    const std::uint8_t first = get_outcome(in, file, kHasMeta | kHasError | kHasContent | kSparse);
+    file.sparse = (first & kSparse) != 0;
+    if ((first & kHasContent) == 0) {
+      if (file.sparse) in.fail();
+      continue;
+    }
     file.digest = get_digest(in);
     file.length = static_cast<std::uint32_t>(in.count(kMaxBody));
     total += file.length;
