@@ -54,11 +54,13 @@ def large(new, _old, scale):
 
 def small(new, _old, scale):
     data.small_tree(new, max(50, round(25_000 * scale)), max(9, round(459 * scale)), SEED)
+    data.set_root_time(new)
     return _tree_bytes(new)
 
 
 def tree(new, _old, scale):
     data.system_tree(new, int(800 * MIB * scale))
+    data.set_root_time(new)
     return _tree_bytes(new)
 
 
