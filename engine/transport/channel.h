@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/base/buffer.h"
 #include "engine/base/error.h"
@@ -72,7 +73,8 @@ struct ChannelOptions {
   std::uint64_t bandwidth_limit = 0;        // bytes a second over all streams, of what this end sends; 0: none
   std::chrono::milliseconds idle_timeout{60'000};      // no byte from the peer, pings included; 0: none
   std::chrono::milliseconds connect_timeout{10'000};   // TCP and TLS handshake together
-  std::vector<std::uint8_t> identity;       // sent in the handshake
+  std::vector<std::uint8_t> identity;       // sent in the handshake; at most wire::kMaxIdentity bytes
+  std::string agent = "volferry";           // the same: who we are, for the peer's log
 };
 
 }  // namespace volferry::transport

@@ -16,6 +16,7 @@ namespace volferry::transport {
 
 // Exactly one of a pre-shared key and a certificate is set.
 struct TlsCredentials {
+  ~TlsCredentials();
   std::string psk_identity;
   std::vector<std::uint8_t> psk;      // 16 .. 64 bytes; wiped on destruction
   std::string cert_file, key_file, ca_file;  // PEM; both sides verify the other against the CA
@@ -27,6 +28,7 @@ struct TlsCredentials {
 // secret mount: a path through a `..data` symlink), that is a planted symlink in a world-writable directory, or that has
 // no valid line. A key may have 16 to 64 bytes.
 struct PskEntry {
+  ~PskEntry();  // wipes the key
   std::string identity;
   std::vector<std::uint8_t> key;
 };

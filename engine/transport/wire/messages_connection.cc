@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/transport/wire/internal_codec.h"
+#include "engine/transport/wire/internal/codec.h"
 
 namespace volferry::wire {
 

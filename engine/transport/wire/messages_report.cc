@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/transport/wire/internal_codec.h"
+#include "engine/transport/wire/internal/codec.h"
 
 namespace volferry::wire {
 

@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "engine/base/check.h"
-#include "engine/transport/wire/internal_codec.h"
+#include "engine/transport/wire/internal/codec.h"
 
 namespace volferry::wire {
 
