@@ -40,7 +40,8 @@ Status zero_range(int fd, std::uint64_t offset, std::uint64_t length, ZeroMode m
 Result<bool> clone_file(int from, int to);
 
 // Copies bytes inside the kernel (copy_file_range), falling back to read and write. Short copies are continued; an
-// early end of `from` is kSourceRead.
+// early end of `from` is kSourceRead, as is a read that fails; a write that fails is kDestinationFull or kDestinationWrite.
+// Ranges of one file must not overlap.
 Status copy_range(int from, std::uint64_t from_offset, int to, std::uint64_t to_offset, std::uint64_t length);
 
 // pread/pwrite until all is done, EINTR repeated. `read_full` returns fewer bytes only at the end of the file.

@@ -27,7 +27,8 @@ struct IoRequest {
   std::size_t length = 0;
   int slot = -1;                  // pool slot (Buffer::slot), or -1 for other memory
   // Called on the queue's own thread, inside submit, wait or drain. `transferred`: bytes; less than `length` only for a
-  // read that met the end of the file. Short transfers and EINTR are repeated by the queue, never seen here.
+  // read that met the end of the file. Short transfers and EINTR are repeated by the queue, never seen here. It may submit
+  // (this request too) and, as its last act, destroy the request.
   std::function<void(IoRequest&, Result<std::size_t> transferred)> done;
 };
 
@@ -39,7 +40,8 @@ class IoQueue {
   IoQueue(const IoQueue&) = delete;
   IoQueue& operator=(const IoQueue&) = delete;
 
-  // Starts the request. Where `depth` requests are in flight already, first waits for one to complete.
+  // Starts the request; small ones may stay queued until the next `wait`. Where `depth` requests are in flight already, first
+  // waits for one to complete; from within a callback the request waits its turn instead, counted by `in_flight`.
   virtual void submit(IoRequest& request) = 0;
   // Hands over what is queued, and runs callbacks of what has completed, at least `min_complete` of them (or all that
   // are in flight, if fewer). Returns how many ran.
