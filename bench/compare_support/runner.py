@@ -9,7 +9,8 @@ daemons that detach come back to it, so both ends are complete without a cgroup.
 `python3 -I -S` and imports little, because Linux lets a child's peak memory start at the size of the
 process that forked it: peaks below about 10 MiB are this floor and not the contender's own.
 
-Request: {"servers": [{"argv": [..], "port": N | "line": TEXT, "uncounted": bool}], "steps": [[argv..], ..],
+Request: {"servers": [{"argv": [..], "port": N | "line": TEXT, "uncounted": bool,
+"killed_idle": bool}], "steps": [[argv..], ..],
 "prefault": bytes, "cold": bool, "timeout": seconds, "cwd": path}
 """
 
@@ -41,6 +42,8 @@ class Usage:
         self.peak_kib = 0
         # Processes that belong to the set-up, such as the slow link, and not to the contender.
         self.uncounted = set()
+        # Servers that take long over SIGTERM: killed as soon as they have no children left.
+        self.killed_idle = set()
 
     def add(self, pid, rusage):
         if pid in self.uncounted:
@@ -140,9 +143,9 @@ def drop_caches():
         control.write("3\n")
 
 
-def children():
-    """Living direct children, adopted ones included."""
-    own = str(os.getpid())
+def children(of=None):
+    """Direct children of this process (adopted ones included) or of another, zombies too."""
+    own = str(of or os.getpid())
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -165,10 +168,11 @@ def stop_all(usage):
     while True:
         hard = time.monotonic() > deadline
         for pid in children():
-            if hard or pid not in told:
+            kill = hard or (pid in usage.killed_idle and not children(pid))
+            if kill or (pid not in told and pid not in usage.killed_idle):
                 told.add(pid)
                 try:
-                    os.kill(pid, signal.SIGKILL if hard else signal.SIGTERM)
+                    os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
                 except ProcessLookupError:
                     pass
         try:
@@ -195,6 +199,8 @@ def run(request):
             pid = spawn(server["argv"], server_out, server_err, request.get("cwd"))
             if server.get("uncounted"):
                 usage.uncounted.add(pid)
+            if server.get("killed_idle"):
+                usage.killed_idle.add(pid)
             await_ready(server, pid, server_out, server_err, usage)
         fault_in(request.get("prefault", 0))
         if request.get("cold"):
