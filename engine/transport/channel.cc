@@ -49,16 +49,19 @@ void ChannelImpl::FrameQueue::clear() {
 
 ChannelImpl::ChannelImpl(std::unique_ptr<Link> first, PeerInfo peer, const ChannelOptions& options,
                          std::optional<wire::Frame> greeting)
-    : options_(options),
-      peer_(std::move(peer)),
-      limiter_(options.bandwidth_limit > 0 ? std::make_unique<RateLimiter>(options.bandwidth_limit)
-                                           : nullptr) {
+    : options_(options), peer_(std::move(peer)) {
+  limit_bandwidth(options.bandwidth_limit);
   send_list_.open(peer_.list_credit);
   send_data_.open(peer_.data_credit);
   receive_list_.open(options.list_credit);
   receive_data_.open(options.data_credit);
   const Status added = add_link(first, 1, std::move(greeting));
   VF_CHECK(added, "the first connection always fits");
+}
+
+void ChannelImpl::limit_bandwidth(std::uint64_t bytes_per_second) {
+  const std::lock_guard lock(mutex_);
+  limiter_ = bytes_per_second > 0 ? std::make_shared<RateLimiter>(bytes_per_second) : nullptr;
 }
 
 ChannelImpl::~ChannelImpl() {
@@ -171,8 +174,7 @@ ChannelImpl::Connection* ChannelImpl::data_target_locked(std::optional<std::uint
 void ChannelImpl::consumed(wire::FrameClass frame_class, std::uint64_t charge) {
   if (frame_class == wire::FrameClass::kControl) return;
   const std::lock_guard lock(mutex_);
-  ReceiveWindow& window =
-      frame_class == wire::FrameClass::kData ? receive_data_ : receive_list_;
+  ReceiveWindow& window = frame_class == wire::FrameClass::kData ? receive_data_ : receive_list_;
   VF_CHECK(window.consume(charge), "more consumed than was received");
   if (window.should_return()) connections_.front()->work.notify_one();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading thread of a connection: checks each frame against the protocol and the credit, then hands it on.
+// The reading thread of a connection: checks each frame against the protocol and the credit, then
+// hands it on.
 #include <signal.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writing thread of a connection. It gathers small frames into one write of up to kBatchBytes, control frames
-// first, then list and data frames in turns. A large frame ends a batch, so that a control frame never waits for more
-// than one batch.
+// The writing thread of a connection. It gathers small frames into one write of up to kBatchBytes,
+// control frames first, then list and data frames in turns. A large frame ends a batch, so that a
+// control frame never waits for more than one batch.
 #include <signal.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ wire::Frame bare_frame(wire::MessageType type) {
   return frame;
 }
 
-// Frames laid out as pieces: headers, heads and small bodies in one block, large bodies where they are.
+// Frames laid out as pieces: headers, heads and small bodies in one block, large bodies where they
+// are.
 class Layout {
  public:
   Layout(const std::vector<wire::Frame>& frames, std::uint16_t stream, bool checksum) {
@@ -139,17 +140,23 @@ void ChannelImpl::collect_locked(Connection& connection, Batch& batch) {
 
 Status ChannelImpl::write_frames(Connection& connection, std::vector<wire::Frame> frames) {
   const Layout layout(frames, connection.index, !connection.link->has_integrity());
-  if (limiter_) return write_limited(connection, layout.pieces());
+  std::shared_ptr<RateLimiter> limiter;
+  {
+    const std::lock_guard lock(mutex_);
+    limiter = limiter_;
+  }
+  if (limiter) return write_limited(connection, *limiter, layout.pieces());
   return connection.link->write(layout.pieces(), {.moving_deadline = &refuse_deadline_});
 }
 
-Status ChannelImpl::write_limited(Connection& connection, std::vector<base::Bytes> pieces) {
-  const std::size_t slice = limiter_->slice();
+Status ChannelImpl::write_limited(Connection& connection, RateLimiter& limiter,
+                                  std::vector<base::Bytes> pieces) {
+  const std::size_t slice = limiter.slice();
   for (base::Bytes piece : pieces) {
     while (!piece.empty()) {
       const base::Bytes part = piece.first(std::min(slice, piece.size()));
       piece = piece.subspan(part.size());
-      const Clock::duration delay = limiter_->take(part.size());
+      const Clock::duration delay = limiter.take(part.size());
       if (delay > Clock::duration::zero()) {
         const Wait pause{.deadline = Clock::now() + delay, .moving_deadline = &refuse_deadline_};
         const Status waited = wait_for(-1, 0, connection.link->stop_event(), pause);
@@ -161,7 +168,8 @@ Status ChannelImpl::write_limited(Connection& connection, std::vector<base::Byte
   return {};
 }
 
-// Before: over by `abort`. After: this connection's reader has seen the peer close, or time is up; all links stopped.
+// Before: over by `abort`. After: this connection's reader has seen the peer close, or time is up;
+// all links stopped.
 void ChannelImpl::refuse_and_close(Connection& connection) {
   std::unique_lock lock(mutex_);
   std::vector<wire::Frame> frames;
@@ -195,7 +203,6 @@ void ChannelImpl::write_loop(Connection& connection) {
       case Task::kGoodbye:
         batch.frames.push_back(bare_frame(wire::MessageType::kGoodbye));
         status = write_frames(connection, std::move(batch.frames));
-        if (status) connection.link->end_writing();
         going = false;
         break;
       case Task::kRefuse:
@@ -207,7 +214,8 @@ void ChannelImpl::write_loop(Connection& connection) {
         break;
     }
     if (status) continue;
-    // An interrupted frame leaves the peer in the middle of it: a refusal behind it could not be read.
+    // An interrupted frame leaves the peer in the middle of it: a refusal behind it could not be
+    // read.
     fail(status.error());
     if (connection.index == 0) {
       const std::lock_guard lock(mutex_);
@@ -215,6 +223,9 @@ void ChannelImpl::write_loop(Connection& connection) {
     }
     going = false;
   }
+  // Also where the channel failed: the peer then sees the end at once and not when this object
+  // goes.
+  connection.link->end_writing();
   const std::lock_guard lock(mutex_);
   connection.writer_done = true;
   ended_.notify_all();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,8 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "engine/base/bytes.h"
 #include "engine/transport/connect.h"
@@ -42,14 +41,16 @@ std::string link_text(const std::string& path) {
 
 bool trusted_owner(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
 
-// A secret volume shows NAME -> ..data/NAME, and ..data -> a dated folder, both made by the kubelet. Its files are
-// readable by all inside the container, and its folder is world-writable, so neither says anything there.
+// A secret volume shows NAME -> ..data/NAME, and ..data -> a dated folder, both made by the
+// kubelet. Its files are readable by all inside the container, and its folder is world-writable, so
+// neither says anything there.
 bool in_secret_mount(const std::string& path) {
   const bool by_link = link_text(path).starts_with("..data/");
   const bool by_path = path.find("/..data/") != std::string::npos;
   if (!by_link && !by_path) return false;
-  const std::string data = by_link ? parent_of(path) + "/..data" : path.substr(0, path.find("/..data/") + 7);
-  struct stat status {};
+  const std::string data =
+      by_link ? parent_of(path) + "/..data" : path.substr(0, path.find("/..data/") + 7);
+  struct stat status{};
   return ::lstat(data.c_str(), &status) == 0 && S_ISLNK(status.st_mode) &&
          trusted_owner(status.st_uid);
 }
@@ -58,19 +59,21 @@ std::unexpected<Error> refuse_file(const std::string& path, const std::string& w
   return fail_with(Code::kUsage, "key file " + path + ": " + why);
 }
 
-// Opens the file and applies the rule to what was opened, so that nothing can be swapped in between.
+// Opens the file and applies the rule to what was opened, so that nothing can be swapped in
+// between.
 Result<base::UniqueFd> open_key_file(const std::string& path) {
   const bool secret_mount = in_secret_mount(path);
-  struct stat folder {};
+  struct stat folder{};
   const bool planted = !secret_mount && !link_text(path).empty() &&
                        ::stat(parent_of(path).c_str(), &folder) == 0 &&
                        (folder.st_mode & S_IWOTH) != 0;
   if (planted) {
-    return refuse_file(path, "is a symbolic link in a folder that everyone can write; name the file itself");
+    return refuse_file(
+        path, "is a symbolic link in a folder that everyone can write; name the file itself");
   }
   base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return fail_with(Code::kUsage, "key file " + path, errno);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail_with(Code::kUsage, "key file " + path, errno);
   if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
     return refuse_file(path, "is not a regular file");
@@ -115,7 +118,8 @@ Result<PskEntry> parse_line(std::string_view line, const std::string& where) {
   entry.identity = std::string(line.substr(0, colon));
   entry.key = base::from_hex(line.substr(colon + 1));
   if (entry.key.size() < kMinKeyBytes || entry.key.size() > kMaxKeyBytes) {
-    return refuse_file(where, "the key must be 16 to 64 bytes in hexadecimal; make one with keygen");
+    return refuse_file(where,
+                       "the key must be 16 to 64 bytes in hexadecimal; make one with keygen");
   }
   return entry;
 }

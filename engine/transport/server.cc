@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TLS server: one thread accepts, a thread for each handshake authenticates, `accept` hands out sessions. A later
-// connection of a session proves by the join token that it comes from the same client.
+// The TLS server: one thread accepts, a thread for each handshake authenticates, `accept` hands out
+// sessions. A later connection of a session proves by the join token that it comes from the same
+// client.
 #include <openssl/crypto.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -26,12 +27,15 @@ namespace volferry::transport {
 namespace {
 
 constexpr std::size_t kMaxWaitingSessions = 16;
-constexpr std::chrono::milliseconds kAcceptPause{100};  // after accept(2) failed, for lack of descriptors say
+constexpr std::chrono::milliseconds kAcceptPause{
+    100};  // after accept(2) failed, for lack of descriptors say
 
-// The live sessions that connections may join. Thread-safe; outlives the server, since channels may.
+// The live sessions that connections may join. Thread-safe; outlives the server, since channels
+// may.
 class SessionTable {
  public:
-  // Makes a channel and enters it at once: its writer may answer, and the client may join, before this returns.
+  // Makes a channel and enters it at once: its writer may answer, and the client may join, before
+  // this returns.
   template <typename Make>
   std::unique_ptr<ChannelImpl> add(const SessionId& id, const JoinToken& token, Make make) {
     const std::lock_guard lock(mutex_);
@@ -43,7 +47,8 @@ class SessionTable {
     const std::lock_guard lock(mutex_);
     sessions_.erase(id);
   }
-  // As ChannelImpl::add_link; kAuth where there is no such session or the token is wrong, without telling which.
+  // As ChannelImpl::add_link; kAuth where there is no such session or the token is wrong, without
+  // telling which.
   Status join(const wire::Hello& hello, std::unique_ptr<Link>& link, const wire::HelloAck& ack) {
     const std::lock_guard lock(mutex_);
     const auto found = sessions_.find(hello.session_id);
@@ -157,8 +162,8 @@ class TlsServer : public Server {
     const Wait wait{.deadline = Clock::now() + options_.handshake_timeout, .cancel = &stopping_};
     prepare_stream(socket.get());
     VF_ASSIGN(UniqueSsl ssl, context_->new_server());
-    VF_ASSIGN(std::unique_ptr<Link> link, make_tls_link(std::move(socket), std::move(ssl),
-                                                        context_->psk(), peer, wait));
+    VF_ASSIGN(std::unique_ptr<Link> link,
+              make_tls_link(std::move(socket), std::move(ssl), context_->psk(), peer, wait));
     VF_ASSIGN(const wire::Hello hello, receive_hello(*link, wait));
     if (hello.stream != 0) {
       const wire::HelloAck ack = make_ack(options_.channel, hello.session_id);

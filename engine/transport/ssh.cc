@@ -76,8 +76,8 @@ Result<std::unique_ptr<Channel>> connect_ssh(const SshTarget& target,
             ChildProcess::start(words, to_child.read_end.get(), from_child.write_end.get()));
   to_child.read_end.reset();
   from_child.write_end.reset();
-  VF_ASSIGN(std::unique_ptr<Link> link, make_fd_link(std::move(from_child.read_end),
-                                                     std::move(to_child.write_end), child));
+  VF_ASSIGN(std::unique_ptr<Link> link,
+            make_fd_link(std::move(from_child.read_end), std::move(to_child.write_end), child));
   const Wait wait{.deadline = Clock::now() + kLoginTime, .cancel = &cancel};
   Result<wire::HelloAck> ack = hello_first(*link, options, wait);
   if (!ack) return std::unexpected(explain(std::move(ack).error(), words[0], *child));

@@ -81,9 +81,8 @@ class TlsClient {
     {
       std::vector<std::jthread> joining;
       for (unsigned stream = 1; stream < streams; ++stream) {
-        joining.emplace_back([&, stream] {
-          results[stream - 1] = join_one(channel, first, token, stream);
-        });
+        joining.emplace_back(
+            [&, stream] { results[stream - 1] = join_one(channel, first, token, stream); });
       }
     }
     for (Status& result : results) VF_TRY(std::move(result));

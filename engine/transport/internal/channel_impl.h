@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channel's insides, shared by the parts that set one up. channel.cc has the public calls, channel_reader.cc and
-// channel_writer.cc the two threads of each connection.
+// The channel's insides, shared by the parts that set one up. channel.cc has the public calls,
+// channel_reader.cc and channel_writer.cc the two threads of each connection.
 //
-// One mutex guards everything that is not marked otherwise; it is never held over a read, a write or a handler's call.
-// Life: open -> finishing (finish was called: queues drain, then Goodbye) -> over, or open -> over where `reason_` is
-// set. After `abort` the first writer still sends the refusal, and its reader takes what comes until the peer closes:
-// closing a socket with unread bytes would reset the connection and could destroy the refusal on its way.
+// One mutex guards everything that is not marked otherwise; it is never held over a read, a write
+// or a handler's call. Life: open -> finishing (finish was called: queues drain, then Goodbye) ->
+// over, or open -> over where `reason_` is set. After `abort` the first writer still sends the
+// refusal, and its reader takes what comes until the peer closes: closing a socket with unread
+// bytes would reset the connection and could destroy the refusal on its way.
 #pragma once
 
 #include <array>
@@ -44,7 +45,8 @@ class ChannelImpl : public Channel {
   ~ChannelImpl() override;
 
   // Adds a connection with its own greeting. `most`: connections that the channel
-  // may have. Fails with kProtocol where it has as many, kCancelled where it is over; `link` then stays with the caller. Any thread.
+  // may have. Fails with kProtocol where it has as many, kCancelled where it is over; `link` then
+  // stays with the caller. Any thread.
   Status add_link(std::unique_ptr<Link>& link, unsigned most, std::optional<wire::Frame> greeting);
   // Called first thing in the destructor. Set before other threads know of the channel.
   void set_before_end(std::function<void()> before_end) { before_end_ = std::move(before_end); }
@@ -54,6 +56,7 @@ class ChannelImpl : public Channel {
   void consumed(wire::FrameClass frame_class, std::uint64_t charge) override;
   Status finish(std::chrono::milliseconds patience) override;
   void abort(const Error& reason) override;
+  void limit_bandwidth(std::uint64_t bytes_per_second) override;
   ChannelStats stats() const override;
   const std::string& peer_agent() const override { return peer_.agent; }
   const std::vector<std::uint8_t>& peer_identity() const override { return peer_.identity; }
@@ -73,7 +76,7 @@ class ChannelImpl : public Channel {
     FrameQueue data;
     bool reader_done = false;  // or never started
     bool writer_done = false;
-    bool list_turn = false;    // writer's: list and data take turns
+    bool list_turn = false;  // writer's: list and data take turns
     std::condition_variable work;
     std::thread reader;
     std::thread writer;
@@ -101,7 +104,8 @@ class ChannelImpl : public Channel {
   bool has_work_locked(const Connection& connection) const;
   void collect_locked(Connection& connection, Batch& batch);
   Status write_frames(Connection& connection, std::vector<wire::Frame> frames);
-  Status write_limited(Connection& connection, std::vector<base::Bytes> pieces);
+  Status write_limited(Connection& connection, RateLimiter& limiter,
+                       std::vector<base::Bytes> pieces);
   void refuse_and_close(Connection& connection);
 
   // channel_reader.cc
@@ -116,19 +120,21 @@ class ChannelImpl : public Channel {
   std::function<void()> before_end_;
   const ChannelOptions options_;
   const PeerInfo peer_;
-  const std::unique_ptr<RateLimiter> limiter_;  // null: none
 
   mutable std::mutex mutex_;
-  std::condition_variable room_;  // senders wait for credit or queue room
+  std::condition_variable room_;   // senders wait for credit or queue room
   std::condition_variable ended_;  // finish and the refusing writer wait for threads
-  std::vector<std::unique_ptr<Connection>> connections_;  // grows only; elements stay where they are
+  std::vector<std::unique_ptr<Connection>>
+      connections_;  // grows only; elements stay where they are
   FrameQueue control_;
   FrameQueue list_;
   SendWindow send_list_;
   SendWindow send_data_;
   ReceiveWindow receive_list_;
   ReceiveWindow receive_data_;
-  std::optional<unsigned> hint_modulus_;  // fixed by the first hinted frame, so that equal hints keep their connection
+  std::optional<unsigned>
+      hint_modulus_;  // fixed by the first hinted frame, so that equal hints keep their connection
+  std::shared_ptr<RateLimiter> limiter_;  // null: none
   std::optional<Error> reason_;
   bool finishing_ = false;
   bool refusing_ = false;

@@ -14,12 +14,12 @@
 
 namespace volferry::transport {
 
-// A running child. Its destructor gives it kExitTime to end by itself (its pipes must be closed by then), then
-// terminates, then kills it; in any case it is reaped.
+// A running child. Its destructor gives it kExitTime to end by itself (its pipes must be closed by
+// then), then terminates, then kills it; in any case it is reaped.
 class ChildProcess {
  public:
-  // Starts words[0], searched in PATH, with `in` and `out` as its standard input and output; stderr is shared. kConnect
-  // naming the program where it cannot be started.
+  // Starts words[0], searched in PATH, with `in` and `out` as its standard input and output; stderr
+  // is shared. kConnect naming the program where it cannot be started.
   static Result<std::shared_ptr<ChildProcess>> start(const std::vector<std::string>& words, int in,
                                                      int out);
   ~ChildProcess();

@@ -10,8 +10,9 @@
 
 namespace volferry::transport {
 
-// Splits as a POSIX shell would: blanks, single quotes, double quotes (backslash before $ ` " \ only), backslash. No
-// expansion of any kind. kUsage for an open quote, a trailing backslash or no word at all.
+// Splits as a POSIX shell would: blanks, single quotes, double quotes (backslash before $ ` "
+// \ only), backslash. No expansion of any kind. kUsage for an open quote, a trailing backslash or
+// no word at all.
 Result<std::vector<std::string>> split_words(std::string_view text);
 
 // The word in single quotes, so that any shell hands it on unchanged.

@@ -22,8 +22,8 @@ constexpr int kPipeBytes = 1 << 20;
 constexpr std::size_t kMaxPieces = 64;
 static_assert(kMaxPieces <= IOV_MAX);
 
-// Keeps a write to a broken pipe from killing the process: pipes have no MSG_NOSIGNAL. The signal goes to the thread
-// that wrote, so blocking it here and taking it back is enough.
+// Keeps a write to a broken pipe from killing the process: pipes have no MSG_NOSIGNAL. The signal
+// goes to the thread that wrote, so blocking it here and taking it back is enough.
 class SigpipeGuard {
  public:
   SigpipeGuard() {
@@ -49,7 +49,7 @@ class SigpipeGuard {
 };
 
 bool is_socket(int fd) {
-  struct stat status {};
+  struct stat status{};
   return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
@@ -69,7 +69,9 @@ class FdLink : public Link {
  public:
   FdLink(base::UniqueFd in, base::UniqueFd out, std::shared_ptr<void> companion)
       : companion_(std::move(companion)),
-        in_(std::move(in)), out_(std::move(out)), socket_(is_socket(out_.get())) {}
+        in_(std::move(in)),
+        out_(std::move(out)),
+        socket_(is_socket(out_.get())) {}
 
   ~FdLink() override {
     if (in_ && in_flags_ >= 0) (void)::fcntl(in_.get(), F_SETFL, in_flags_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a credit window. A frame may travel where the window has room for its charge, or where nothing is
-// outstanding: so one frame larger than the whole window passes too, alone. Not thread-safe: the channel's lock holds.
+// The two ends of a credit window. A frame may travel where the window has room for its charge, or
+// where nothing is outstanding: so one frame larger than the whole window passes too, alone. Not
+// thread-safe: the channel's lock holds.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ class ReceiveWindow {
     due_ += charge;
     return true;
   }
-  // Credit goes back in eighths of the window, and earlier only where the peer might be waiting for it: it has been
-  // served completely, and the largest frame would not fit into what it has left.
+  // Credit goes back in eighths of the window, and earlier only where the peer might be waiting for
+  // it: it has been served completely, and the largest frame would not fit into what it has left.
   bool should_return() const;
   // What to return now; 0: nothing.
   std::uint64_t take_due();

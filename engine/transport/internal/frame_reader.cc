@@ -63,7 +63,9 @@ Result<std::optional<wire::Frame>> FrameReader::next(std::size_t max_head, const
   wire::Frame frame;
   frame.type = static_cast<wire::MessageType>(header.type);
   frame.flags = header.flags;
-  const auto cut = [] { return fail_with(Code::kConnectionLost, "the peer closed inside a frame"); };
+  const auto cut = [] {
+    return fail_with(Code::kConnectionLost, "the peer closed inside a frame");
+  };
   if (header.head_length > 0) {
     frame.head.resize(header.head_length);
     VF_ASSIGN(const bool whole, fill(frame.head, wait));

@@ -9,7 +9,8 @@
 
 namespace volferry::transport {
 
-// Client, first connection: sends Hello and returns the answer. The peer's refusal is returned as its error.
+// Client, first connection: sends Hello and returns the answer. The peer's refusal is returned as
+// its error.
 Result<wire::HelloAck> hello_first(Link& link, const ChannelOptions& options, const Wait& wait);
 // Client, connection number `stream` of the session in `first`.
 Status hello_join(Link& link, const wire::HelloAck& first, const JoinToken& token,

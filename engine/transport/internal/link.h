@@ -18,8 +18,8 @@ namespace volferry::transport {
 using JoinToken = std::array<std::uint8_t, 32>;
 using SessionId = std::array<std::uint8_t, 16>;
 
-// One connection as a pair of byte streams. One thread may read while another writes; `stop` and the getters may be
-// called by any.
+// One connection as a pair of byte streams. One thread may read while another writes; `stop` and
+// the getters may be called by any.
 class Link {
  public:
   virtual ~Link() = default;
@@ -27,8 +27,9 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Waits for 1 to out.size() bytes and returns how many; 0 at the end of the stream. kConnectionLost where the
-  // connection broke, kAuth where the peer refused our key late, kTimeout, kCancelled after `stop`.
+  // Waits for 1 to out.size() bytes and returns how many; 0 at the end of the stream.
+  // kConnectionLost where the connection broke, kAuth where the peer refused our key late,
+  // kTimeout, kCancelled after `stop`.
   virtual Result<std::size_t> read(base::MutBytes out, const Wait& wait) = 0;
   // Writes all pieces, in as few system calls as it can.
   virtual Status write(std::span<const base::Bytes> pieces, const Wait& wait) = 0;

@@ -10,8 +10,8 @@
 
 namespace volferry::transport {
 
-// A token bucket that all connections of a channel share. Takers go into debt and wait it off, so that turns are given
-// in order and no taker starves. Thread-safe.
+// A token bucket that all connections of a channel share. Takers go into debt and wait it off, so
+// that turns are given in order and no taker starves. Thread-safe.
 class RateLimiter {
  public:
   using Now = std::function<Clock::time_point()>;

@@ -8,8 +8,8 @@
 namespace volferry::transport {
 
 wire::Frame make_refusal(const Error& error);
-// The peer's error as ours: the code with that exit code (kProtocol for one that we do not know), the text behind
-// "peer: ".
+// The peer's error as ours: the code with that exit code (kProtocol for one that we do not know),
+// the text behind "peer: ".
 Error refusal_error(const wire::Refuse& refuse);
 
 }  // namespace volferry::transport

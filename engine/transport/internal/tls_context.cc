@@ -22,7 +22,8 @@ namespace volferry::transport {
 
 namespace {
 
-// One recv(2) for up to this much: 16 records. Measured on loopback against the default of one record.
+// One recv(2) for up to this much: 16 records. Measured on loopback against the default of one
+// record.
 constexpr std::size_t kReadBuffer = 256 << 10;
 
 bool cpu_has_aes() {
@@ -165,6 +166,11 @@ Result<std::unique_ptr<TlsContext>> TlsContext::server(const ServerOptions& opti
   VF_TRY(self->set_up(TLS_server_method()));
   if (!options.psk.empty()) {
     self->keys_ = options.psk;
+    // Sessions are never resumed, but OpenSSL takes an external PSK for one and asks what context
+    // it belongs to.
+    constexpr unsigned char kSessionContext[] = "volferry";
+    SSL_CTX_set_session_id_context(self->context_.get(), kSessionContext,
+                                   sizeof kSessionContext - 1);
     SSL_CTX_set_psk_find_session_callback(self->context_.get(), &find_psk);
     return self;
   }

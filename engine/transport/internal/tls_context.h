@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <openssl/ssl.h>
+
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <openssl/ssl.h>
 
 #include "engine/transport/connect.h"
 
@@ -20,9 +20,9 @@ struct FreeSslCtx {
 using UniqueSsl = std::unique_ptr<SSL, FreeSsl>;
 using UniqueSslCtx = std::unique_ptr<SSL_CTX, FreeSslCtx>;
 
-// TLS 1.3 settings and keys of one end: external PSK with (EC)DHE, or certificates that both ends verify. No tickets, no
-// resumption, no early data. Immutable, so any thread may make connections from it. Its keys are used
-// in handshakes only, so a connection may outlive it after that.
+// TLS 1.3 settings and keys of one end: external PSK with (EC)DHE, or certificates that both ends
+// verify. No tickets, no resumption, no early data. Immutable, so any thread may make connections
+// from it. Its keys are used in handshakes only, so a connection may outlive it after that.
 class TlsContext {
  public:
   // kUsage where a certificate, key or CA file cannot be read or does not fit.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS over a socket, for one reading and one writing thread on the same SSL object.
 //
-// OpenSSL wants one thread at a time in an SSL object, so a mutex guards it, held only for calls that cannot wait: a
-// slice of at most kSlice bytes to encrypt or decrypt. Encrypted records do not go to the socket one by one, but by way
-// of a BIO into a buffer, which the writing thread takes out under the lock and sends without it, in one send(2) for
-// some 16 records. The reading side gets its large recv(2) from OpenSSL's own read-ahead.
+// OpenSSL wants one thread at a time in an SSL object, so a mutex guards it, held only for calls
+// that cannot wait: a slice of at most kSlice bytes to encrypt or decrypt. Encrypted records do not
+// go to the socket one by one, but by way of a BIO into a buffer, which the writing thread takes
+// out under the lock and sends without it, in one send(2) for some 16 records. The reading side
+// gets its large recv(2) from OpenSSL's own read-ahead.
 #include "engine/transport/internal/tls_link.h"
 
 #include <netinet/in.h>
@@ -151,7 +152,8 @@ class TlsLink : public Link {
     bool end = false;
   };
 
-  // Closing a socket with unread bytes resets the connection, which could destroy our alert on its way.
+  // Closing a socket with unread bytes resets the connection, which could destroy our alert on its
+  // way.
   void linger() {
     ::shutdown(socket_.get(), SHUT_WR);
     const Wait wait{.deadline = Clock::now() + kLinger};
@@ -186,13 +188,20 @@ class TlsLink : public Link {
   // Decrypts what has arrived, as much as fits, without waiting.
   Result<ReadStep> read_step(base::MutBytes out) {
     const std::lock_guard lock(mutex_);
+    Result<ReadStep> step = decrypt(out);
+    const std::uint64_t total = BIO_number_read(SSL_get_rbio(ssl_.get()));
+    count_received(total - wire_received_);
+    wire_received_ = total;
+    return step;
+  }
+
+  Result<ReadStep> decrypt(base::MutBytes out) {
     ReadStep step;
     while (step.got < out.size()) {
       ERR_clear_error();
       errno = 0;
       std::size_t got = 0;
-      const int done =
-          SSL_read_ex(ssl_.get(), out.data() + step.got, out.size() - step.got, &got);
+      const int done = SSL_read_ex(ssl_.get(), out.data() + step.got, out.size() - step.got, &got);
       if (done == 1) {
         step.got += got;
         continue;
@@ -212,14 +221,7 @@ class TlsLink : public Link {
           return std::unexpected(tls_error(ssl_.get(), "read from " + peer_, psk_));
       }
     }
-    count_wire_received();
     return step;
-  }
-
-  void count_wire_received() {
-    const std::uint64_t total = BIO_number_read(SSL_get_rbio(ssl_.get()));
-    count_received(total - wire_received_);
-    wire_received_ = total;
   }
 
   // Puts records for all of `plain` into the outbox; returns how many bytes wait there.

@@ -365,7 +365,7 @@ struct PackedFile {
   std::string text;
   Digest digest;             // of the content (kOk)
   std::uint32_t length = 0;  // its bytes in the frame's body
-  bool sparse = false;  // blocks of zeros were holes at the source
+  bool sparse = false;       // blocks of zeros were holes at the source
   bool operator==(const PackedFile&) const = default;
 };
 // S to R: whole small files. The body holds their bytes one after the other, or one zstd frame of

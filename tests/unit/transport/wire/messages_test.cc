@@ -175,7 +175,8 @@ TEST(Messages, ListMessagesSurvive) {
 
 TEST(Messages, RequestMessagesSurvive) {
   expect_survives(FileRequest{1, 2, 3, RequestKind::kSegments, kRequestRolling, 1000, 2000, {}});
-  expect_survives(FileRequest{1, 2, 3, RequestKind::kDigest, 0, 10, 0, digest_of(16), -5, 999'999'999});
+  expect_survives(
+      FileRequest{1, 2, 3, RequestKind::kDigest, 0, 10, 0, digest_of(16), -5, 999'999'999});
   SegmentRequest segment{7, 9, {}};
   segment.ranges = {{},
                     {RangeSigKind::kZero, {}},
