@@ -66,7 +66,7 @@ std::vector<std::uint8_t> encode(const Pack& message) {
   out.varint(message.raw_bytes);
   out.varint(message.files.size());
   for (const PackedFile& file : message.files) {
-    const bool has_content = file.length != 0 || !file.digest.empty();
+    const bool has_content = file.length != 0 || !file.digest.empty() || file.sparse;
     const std::uint8_t sparse = file.sparse ? kSparse : 0;
     put_outcome(out, file, has_content ? kHasContent | sparse : 0);
     if (!has_content) continue;
