@@ -22,7 +22,12 @@ class Progress(ScratchCase):
         self.addCleanup(os.close, near)
         command = [program.program(), "sync", "--bwlimit", "4M", *options, self.src, self.dst]
         process = subprocess.Popen(
-            command, stdin=far, stdout=far, stderr=far, env=program.clean_environment(TERM="xterm"), close_fds=True
+            command,
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            env=program.clean_environment(TERM="xterm"),
+            close_fds=True,
         )
         os.close(far)
         shown = b""
@@ -66,10 +71,14 @@ class Progress(ScratchCase):
         self.assertRegex(result.stderr + result.stdout.decode(), r"\d+ ?%")
 
     def test_json_progress_events(self):
-        result = self.volferry("sync", "--json", "--progress", "on", "--bwlimit", "4M", self.src, self.dst)
+        result = self.volferry(
+            "sync", "--json", "--progress", "on", "--bwlimit", "4M", self.src, self.dst
+        )
         events = result.of("progress")
         self.assertTrue(events, f"\n{result}")
         self.assertEqual("summary", result.events[-1]["event"])
 
     def test_bad_value(self):
-        self.assert_error(self.volferry("sync", "--progress", "loud", self.src, self.dst, expect=2), 2, "progress")
+        self.assert_error(
+            self.volferry("sync", "--progress", "loud", self.src, self.dst, expect=2), 2, "progress"
+        )

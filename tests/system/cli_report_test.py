@@ -49,7 +49,9 @@ class Itemize(ScratchCase):
     def lines(self, *options):
         result = self.volferry("sync", "-i", *options, self.src, self.dst)
         for line in result.lines:
-            self.assertRegex(line, r"^(\*deleting   |[>.ch<][fdLDS][.+?cstpogaux]{9} )", f"\n{result}")
+            self.assertRegex(
+                line, r"^(\*deleting   |[>.ch<][fdLDS][.+?cstpogaux]{9} )", f"\n{result}"
+            )
         return set(result.lines)
 
     def setUp(self):
@@ -109,7 +111,9 @@ class Itemize(ScratchCase):
         os.unlink(os.path.join(self.src, "d/other"))
         lines = self.lines("--delete")
         self.assertIn("*deleting   d/other", lines)
-        self.assertTrue(any(re.match(r"c?\S*Lc\S{8} link -> elsewhere$", line) for line in lines), lines)
+        self.assertTrue(
+            any(re.match(r"c?\S*Lc\S{8} link -> elsewhere$", line) for line in lines), lines
+        )
 
     def test_deleted_directory_has_a_slash(self):
         self.lines()

@@ -19,7 +19,10 @@ class Signals:
 
     def check(self, number: int, code: int):
         process = self.start_sync("--bwlimit", "2M")
-        wait_until(lambda: os.path.isdir(self.dst) and compare.temporaries(self.dst), "the sync to be under way")
+        wait_until(
+            lambda: os.path.isdir(self.dst) and compare.temporaries(self.dst),
+            "the sync to be under way",
+        )
         process.send(number)
         result = parse_events(process.wait(30))
         self.assert_exit(result, code)

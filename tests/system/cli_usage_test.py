@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong commands: one clear line on stderr that says what, where and what to do; nothing is touched."""
+"""Wrong commands: one clear line on stderr that says what, where and what to do; nothing is
+touched.
+"""
 
 import os
 
@@ -38,11 +40,15 @@ class Usage(ScratchCase):
         self.refuse("sync", "--durable", "--no-durable", self.src, self.dst)
 
     def test_missing_source(self):
-        self.refuse("sync", self.path("nowhere"), self.dst, code=(2, 22), mentions=(self.path("nowhere"),))
+        self.refuse(
+            "sync", self.path("nowhere"), self.dst, code=(2, 22), mentions=(self.path("nowhere"),)
+        )
         self.assertFalse(os.path.exists(self.dst))
 
     def test_missing_parent_of_the_destination(self):
-        self.refuse("sync", self.src, self.path("no/such/parent"), code=(2, 21), mentions=("no/such",))
+        self.refuse(
+            "sync", self.src, self.path("no/such/parent"), code=(2, 21), mentions=("no/such",)
+        )
         self.assertFalse(os.path.exists(self.path("no")))
 
     def test_empty_path(self):
@@ -53,7 +59,13 @@ class Usage(ScratchCase):
         before = compare.frozen(compare.snapshot(self.src))
         link = self.path("link")
         os.symlink(self.src, link)
-        for name in (self.src, self.src + "/", self.src + "/.", os.path.join(self.src, "d0/.."), link):
+        for name in (
+            self.src,
+            self.src + "/",
+            self.src + "/.",
+            os.path.join(self.src, "d0/.."),
+            link,
+        ):
             with self.subTest(name):
                 self.refuse("sync", "--delete", self.src, name, mentions=("same",))
                 self.refuse("sync", "--delete", name, self.src, mentions=("same",))

@@ -23,7 +23,10 @@ class Verify(ScratchCase):
         found = {event["path"]: set(event["kinds"]) for event in result.of("difference")}
         if expect == 24:
             lines = [line for line in text.lines if " " in line]
-            shown = {path: set(kinds.split(",")) for kinds, path in (line.split(" ", 1) for line in lines)}
+            shown = {
+                path: set(kinds.split(","))
+                for kinds, path in (line.split(" ", 1) for line in lines)
+            }
             for path, kinds in found.items():
                 self.assertEqual(kinds, shown.get(path), f"\n{text}")
         else:
@@ -39,7 +42,9 @@ class Verify(ScratchCase):
         self.volferry("verify", "--psk-file", shared_psk(), self.src, server.url())
         trees.overwrite(os.path.join(self.dst, "plain"), 0, b"X")
         trees.copy_mtime(os.path.join(self.src, "plain"), os.path.join(self.dst, "plain"))
-        result = self.volferry("verify", "--json", "--psk-file", shared_psk(), self.src, server.url(), expect=24)
+        result = self.volferry(
+            "verify", "--json", "--psk-file", shared_psk(), self.src, server.url(), expect=24
+        )
         self.assertEqual(["content"], result.of("difference")[0]["kinds"])
 
     def test_every_kind_is_named(self):
@@ -71,7 +76,10 @@ class Verify(ScratchCase):
         os.chown(path("links/dangling"), 102, 202, follow_symlinks=False)
         replace("nodes/whiteout", lambda p: os.mknod(p, stat.S_IFCHR | 0o660, os.makedev(0, 1)))
         os.chown(path("nodes/whiteout"), 3, 6)
-        os.chmod(path("nodes/whiteout"), os.lstat(os.path.join(self.src, "nodes/whiteout")).st_mode & 0o7777)
+        os.chmod(
+            path("nodes/whiteout"),
+            os.lstat(os.path.join(self.src, "nodes/whiteout")).st_mode & 0o7777,
+        )
         trees.copy_mtime(os.path.join(self.src, "nodes/whiteout"), path("nodes/whiteout"))
         replace("nodes/zz-after", lambda p: os.mkfifo(p))
         keep_time("deep", lambda p: trees.write(os.path.join(p, "surplus")))
@@ -99,7 +107,9 @@ class Verify(ScratchCase):
         for name, kinds in expected.items():
             got = found.pop(name, set())
             if name == "times/zero":
-                got.discard("content")  # content of another length differs too; either telling is right
+                got.discard(
+                    "content"
+                )  # content of another length differs too; either telling is right
             self.assertEqual(kinds, got, name)
         self.assertEqual({}, found)
 
@@ -120,9 +130,17 @@ class Verify(ScratchCase):
     def test_changes_nothing(self):
         from support import compare
 
-        before = compare.frozen(compare.snapshot(self.src)), compare.frozen(compare.snapshot(self.dst))
+        before = compare.frozen(compare.snapshot(self.src)), compare.frozen(
+            compare.snapshot(self.dst)
+        )
         self.verify(0)
-        self.assertEqual(before, (compare.frozen(compare.snapshot(self.src)), compare.frozen(compare.snapshot(self.dst))))
+        self.assertEqual(
+            before,
+            (
+                compare.frozen(compare.snapshot(self.src)),
+                compare.frozen(compare.snapshot(self.dst)),
+            ),
+        )
 
     def test_devices_and_files(self):
         trees.write_random(self.path("a"), 3 << 20, seed=1)
@@ -137,7 +155,11 @@ class Verify(ScratchCase):
         self.volferry("verify", self.path("a"), device, expect=24)
 
     def test_missing_side(self):
-        self.assert_error(self.volferry("verify", self.src, self.path("nowhere"), expect=(2, 22)), (2, 22), "nowhere")
+        self.assert_error(
+            self.volferry("verify", self.src, self.path("nowhere"), expect=(2, 22)),
+            (2, 22),
+            "nowhere",
+        )
 
 
 @over(*MAIN_TRANSPORTS)

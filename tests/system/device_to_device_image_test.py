@@ -44,7 +44,9 @@ class DeviceImages(Devices):
         size = 64 * MIB
         source, destination = self.device("a", size), self.device("b", size)
         self.fill(source, [(0, 5 * MIB), (30 * MIB, 123_456), (size - 4096, 4096)])
-        self.fill(destination, [(0, 9 * MIB), (50 * MIB, 3 * MIB)], seed=50)  # must be zeroed where the source is
+        self.fill(
+            destination, [(0, 9 * MIB), (50 * MIB, 3 * MIB)], seed=50
+        )  # must be zeroed where the source is
         first = self.sync(source=source, destination=destination)
         self.check(source, destination)
         self.assertLessEqual(first.summary["literal_bytes"], 5 * MIB + 123_456 + 3 * 4096)
@@ -67,7 +69,9 @@ class DeviceImages(Devices):
         self.sync(source=source, destination=destination)
         self.check(source, destination)
         os.sync()
-        self.assertLess(os.stat(self.path("b")).st_blocks * 512, 8 * MIB, "the backing file keeps its space")
+        self.assertLess(
+            os.stat(self.path("b")).st_blocks * 512, 8 * MIB, "the backing file keeps its space"
+        )
 
     def test_image_to_device_and_back(self):
         image, device, back = self.path("image"), self.device("d", 24 * MIB), self.path("back")
@@ -119,7 +123,9 @@ class DeviceImages(Devices):
                 kept = self.bytes_of(destination, 100, size)
                 self.sync(source=image, destination=destination)
                 self.check(image, destination)
-                self.assertEqual(kept, self.bytes_of(destination, 100, size), "bytes behind the image's end")
+                self.assertEqual(
+                    kept, self.bytes_of(destination, 100, size), "bytes behind the image's end"
+                )
 
     def test_large_sectors(self):
         size = 8 * MIB
@@ -139,7 +145,9 @@ class DeviceImages(Devices):
             for direct in ("on", "off"):
                 with self.subTest(f"{io} {direct}"):
                     self.fill(source, [(0, size)], seed=len(io + direct))
-                    self.sync("--io", io, "--direct", direct, source=source, destination=destination)
+                    self.sync(
+                        "--io", io, "--direct", direct, source=source, destination=destination
+                    )
                     self.check(source, destination)
 
     def test_verify(self):
@@ -203,7 +211,11 @@ class WrongTargets(ScratchCase):
         """Writing below a mounted file system destroys it."""
         blockdev.require_root("mounts")
         mounted = blockdev.mount_image(self, "ext4", self.dir, "m", 16 << 20)
-        device = next(line.split()[0] for line in open("/proc/mounts", encoding="utf-8") if line.split()[1] == mounted)
+        device = next(
+            line.split()[0]
+            for line in open("/proc/mounts", encoding="utf-8")
+            if line.split()[1] == mounted
+        )
         trees.write_random(self.path("image"), MIB, seed=1)
         result = self.volferry("sync", self.path("image"), device, expect=(2, 21))
         self.assert_error(result, (2, 21), device)

@@ -69,7 +69,9 @@ class NewFile:
 
     def test_its_folder_is_missing(self):
         trees.write(self.path("a"), b"x")
-        result = self.sync(source=self.path("a"), destination=self.path("no/such/b"), expect=(2, 21))
+        result = self.sync(
+            source=self.path("a"), destination=self.path("no/such/b"), expect=(2, 21)
+        )
         self.assert_error(result, (2, 21), "no/such")
 
 

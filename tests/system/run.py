@@ -28,7 +28,9 @@ def load(path: str):
 
 
 class Interrupted(Exception):
-    """The run has to end. An ordinary exception, since unittest skips cleanups after KeyboardInterrupt."""
+    """The run has to end. An ordinary exception, since unittest skips cleanups after
+    KeyboardInterrupt.
+    """
 
 
 class EndableRunner(unittest.TextTestRunner):
@@ -54,9 +56,15 @@ _ENDING = (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
-    parser.add_argument("--volferry", help="the program under test (else the environment variable VOLFERRY)")
-    parser.add_argument("-k", action="append", metavar="PATTERN", help="only tests whose name matches")
-    parser.add_argument("--deadline", type=int, default=0, metavar="SECONDS", help="when to give up")
+    parser.add_argument(
+        "--volferry", help="the program under test (else the environment variable VOLFERRY)"
+    )
+    parser.add_argument(
+        "-k", action="append", metavar="PATTERN", help="only tests whose name matches"
+    )
+    parser.add_argument(
+        "--deadline", type=int, default=0, metavar="SECONDS", help="when to give up"
+    )
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     sys.path.insert(0, HERE)

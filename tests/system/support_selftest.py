@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparator and the builders themselves: exact copies pass, each single kind of tampering is reported."""
+"""The comparator and the builders themselves: exact copies pass, each single kind of tampering is
+reported.
+"""
 
 import os
 import shutil
@@ -18,8 +20,16 @@ class ExactCopies(ScratchCase):
     def test_rsync_copy_of_everything_is_accepted(self):
         self.need_tool("rsync")
         trees.metadata_tree(self.src)
-        # The negative window makes rsync compare nanoseconds; without it times of the same second stay as they are.
-        command = ["rsync", "-aHAXS", "--numeric-ids", "--modify-window=-1", self.src + "/", self.dst]
+        # The negative window makes rsync compare nanoseconds; without it times of the same second
+        # stay as they are.
+        command = [
+            "rsync",
+            "-aHAXS",
+            "--numeric-ids",
+            "--modify-window=-1",
+            self.src + "/",
+            self.dst,
+        ]
         subprocess.run(command, check=True)
         self.assertEqual([], compare.compare(self.src, self.dst))
 
@@ -82,17 +92,37 @@ class Tampering(ScratchCase):
 
         cases = {
             "one byte": ("plain", lambda p: trees.overwrite(p, 3, b"X"), {"content"}),
-            "size": ("plain", lambda p: trees.overwrite(p, 0, b"longer than before"), {"content", "size"}),
+            "size": (
+                "plain",
+                lambda p: trees.overwrite(p, 0, b"longer than before"),
+                {"content", "size"},
+            ),
             "mode": ("owned", lambda p: os.chmod(p, 0o777), {"mode"}),
             "setuid": ("setid/setuid", lambda p: os.chmod(p, 0o2755), {"mode"}),
             "owner": ("empty", lambda p: os.chown(p, 1, 0), {"owner"}),
             "group": ("empty-dir", lambda p: os.chown(p, 0, 1), {"group"}),
-            "link owner": ("links/up", lambda p: os.chown(p, 9, 204, follow_symlinks=False), {"owner"}),
+            "link owner": (
+                "links/up",
+                lambda p: os.chown(p, 9, 204, follow_symlinks=False),
+                {"owner"},
+            ),
             "xattr": ("xattr/user", lambda p: os.setxattr(p, "user.empty", b"1"), {"xattr"}),
-            "trusted": ("xattr/user", lambda p: os.removexattr(p, "trusted.overlay.opaque"), {"xattr"}),
-            "capability": ("xattr/capable", lambda p: os.removexattr(p, "security.capability"), {"xattr"}),
+            "trusted": (
+                "xattr/user",
+                lambda p: os.removexattr(p, "trusted.overlay.opaque"),
+                {"xattr"},
+            ),
+            "capability": (
+                "xattr/capable",
+                lambda p: os.removexattr(p, "security.capability"),
+                {"xattr"},
+            ),
             "acl": ("acl/masked", change_acl, {"acl"}),
-            "default acl": ("acl/inherit", lambda p: os.removexattr(p, attributes.DEFAULT), {"acl"}),
+            "default acl": (
+                "acl/inherit",
+                lambda p: os.removexattr(p, attributes.DEFAULT),
+                {"acl"},
+            ),
             "target": ("links/dangling", relink, {"target"}),
             "rdev": ("nodes/whiteout", other_device, {"rdev"}),
             "type": ("times/one-ns", to_fifo, {"type"}),
@@ -102,7 +132,9 @@ class Tampering(ScratchCase):
             with self.subTest(name):
                 found = self.tamper(path, action)
                 if path in found and "/" in path:
-                    found.pop(os.path.dirname(path), None)  # replacing an entry changes its directory's mtime
+                    found.pop(
+                        os.path.dirname(path), None
+                    )  # replacing an entry changes its directory's mtime
                 self.assertEqual({path: kinds}, found)
                 self.copy_afresh()
 
@@ -141,17 +173,23 @@ class Digests(ScratchCase):
         trees.sparse_file(self.path("sparse"), 1 << 20, [(300_000, 5000)], seed=1)
         with open(self.path("sparse"), "rb") as stream:
             trees.write(self.path("dense"), stream.read())
-        self.assertEqual(compare.file_digest(self.path("sparse")), compare.file_digest(self.path("dense")))
+        self.assertEqual(
+            compare.file_digest(self.path("sparse")), compare.file_digest(self.path("dense"))
+        )
 
     def test_length_counts(self):
         trees.sparse_file(self.path("a"), 4096, [], seed=1)
         trees.sparse_file(self.path("b"), 4097, [], seed=1)
-        self.assertNotEqual(compare.file_digest(self.path("a")), compare.file_digest(self.path("b")))
+        self.assertNotEqual(
+            compare.file_digest(self.path("a")), compare.file_digest(self.path("b"))
+        )
 
     def test_position_counts(self):
         trees.sparse_file(self.path("a"), 1 << 20, [(0, 4096)], seed=1)
         trees.sparse_file(self.path("b"), 1 << 20, [(65536, 4096)], seed=1)
-        self.assertNotEqual(compare.file_digest(self.path("a")), compare.file_digest(self.path("b")))
+        self.assertNotEqual(
+            compare.file_digest(self.path("a")), compare.file_digest(self.path("b"))
+        )
 
 
 class Builders(ScratchCase):

@@ -56,7 +56,9 @@ class Ssh(ScratchCase):
         self.assert_same()
 
     def test_far_path_with_shell_characters(self):
-        for number, name in enumerate(("a b", "$(touch pwned)", "`id`", "quote'", 'double"', "semi;colon", "back\\")):
+        for number, name in enumerate(
+            ("a b", "$(touch pwned)", "`id`", "quote'", 'double"', "semi;colon", "back\\")
+        ):
             with self.subTest(name):
                 target = self.path(f"t{number}", name)
                 os.makedirs(self.path(f"t{number}"))
@@ -66,19 +68,29 @@ class Ssh(ScratchCase):
 
     def test_path_that_looks_like_an_option(self):
         self.assert_error(self.sync(*self.shell, self.src, "-oProxyCommand=id:/x", expect=2), 2)
-        result = self.sync(*self.shell, *self.far, self.src, "ssh://-oProxyCommand=id/x", expect=(2, 10))
+        result = self.sync(
+            *self.shell, *self.far, self.src, "ssh://-oProxyCommand=id/x", expect=(2, 10)
+        )
         self.assert_exit(result, (2, 10))
 
     def test_remote_command_is_missing(self):
         result = self.sync(
-            *self.shell, "--remote-command", "/no/such/volferry", "--retries", "0", self.src, f"{HOST}:{self.dst}",
+            *self.shell,
+            "--remote-command",
+            "/no/such/volferry",
+            "--retries",
+            "0",
+            self.src,
+            f"{HOST}:{self.dst}",
             expect=(10, 12),
-        )  # fmt: skip
+        )
         self.assertIn("volferry: error: ", result.stderr)
         self.assertIn("/no/such/volferry", result.stderr)
 
     def test_ssh_program_is_missing(self):
-        result = self.sync("-e", "/no/such/ssh", "--retries", "0", self.src, f"{HOST}:{self.dst}", expect=(2, 10))
+        result = self.sync(
+            "-e", "/no/such/ssh", "--retries", "0", self.src, f"{HOST}:{self.dst}", expect=(2, 10)
+        )
         self.assert_error(result, (2, 10), "/no/such/ssh")
 
     def test_closed_port(self):
@@ -89,16 +101,31 @@ class Ssh(ScratchCase):
         self.assertIn("volferry: error: ", result.stderr)
 
     def test_login_banner_noise(self):
-        """A shell start-up file that prints would be read as protocol: this must be a clear error, not a hang."""
+        """A shell start-up file that prints would be read as protocol: this must be a clear error,
+        not a hang.
+        """
         noisy = self.path("noisy")
-        trees.write(noisy, f'#!/bin/sh\necho "Welcome to this machine"\nexec {program.program()} "$@"\n'.encode(), 0o755)
+        trees.write(
+            noisy,
+            f'#!/bin/sh\necho "Welcome to this machine"\nexec {program.program()} "$@"\n'.encode(),
+            0o755,
+        )
         result = self.sync(
-            *self.shell, "--remote-command", noisy, "--retries", "0", self.src, f"{HOST}:{self.dst}", expect=(10, 12)
+            *self.shell,
+            "--remote-command",
+            noisy,
+            "--retries",
+            "0",
+            self.src,
+            f"{HOST}:{self.dst}",
+            expect=(10, 12),
         )
         self.assertIn("volferry: error: ", result.stderr)
 
     def test_missing_source_over_there(self):
-        result = self.sync(*self.shell, *self.far, f"{HOST}:{self.path('nowhere')}", self.dst, expect=(2, 22))
+        result = self.sync(
+            *self.shell, *self.far, f"{HOST}:{self.path('nowhere')}", self.dst, expect=(2, 22)
+        )
         self.assertIn("nowhere", result.stderr)
 
     def test_device_on_the_far_side(self):

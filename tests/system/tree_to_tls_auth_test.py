@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may connect: pre-shared keys, certificates, key files that others can read, versions that differ."""
+"""Who may connect: pre-shared keys, certificates, key files that others can read, versions that
+differ.
+"""
 
 import os
 import socket
@@ -18,7 +20,9 @@ class AuthCase(ScratchCase):
         os.makedirs(self.dst)
 
     def push(self, server, *auth, expect):
-        return self.volferry("sync", *auth, "--retries", "0", self.src, server.url(), expect=expect, timeout=60)
+        return self.volferry(
+            "sync", *auth, "--retries", "0", self.src, server.url(), expect=expect, timeout=60
+        )
 
     def assert_nothing_arrived(self):
         self.assertEqual([], os.listdir(self.dst))
@@ -37,13 +41,17 @@ class PreSharedKeys(AuthCase):
             identity, key = stream.read().strip().split(":")
         wrong = ("0" if key[0] != "0" else "1") + key[1:]
         trees.write(self.path("wrong"), f"{identity}:{wrong}\n".encode(), 0o600)
-        self.assert_error(self.push(self.serve(self.dst), "--psk-file", self.path("wrong"), expect=11), 11)
+        self.assert_error(
+            self.push(self.serve(self.dst), "--psk-file", self.path("wrong"), expect=11), 11
+        )
 
     def test_right_key_with_wrong_identity(self):
         with open(shared_psk(), encoding="ascii") as stream:
             key = stream.read().strip().split(":")[1]
         trees.write(self.path("wrong"), f"someone-else:{key}\n".encode(), 0o600)
-        self.assert_error(self.push(self.serve(self.dst), "--psk-file", self.path("wrong"), expect=11), 11)
+        self.assert_error(
+            self.push(self.serve(self.dst), "--psk-file", self.path("wrong"), expect=11), 11
+        )
 
     def test_several_identities_at_the_server(self):
         names = [keys.make_psk(self.path(name)) for name in ("k1", "k2")]
@@ -65,7 +73,15 @@ class PreSharedKeys(AuthCase):
                 name = keys.make_psk(self.path(f"psk-{mode:o}"), mode)
                 self.assert_error(self.push(server, "--psk-file", name, expect=2), 2, name, "chmod")
                 result = self.volferry(
-                    "serve", "--listen", "127.0.0.1:0", "--root", self.dst, "--psk-file", name, expect=2, timeout=20
+                    "serve",
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--root",
+                    self.dst,
+                    "--psk-file",
+                    name,
+                    expect=2,
+                    timeout=20,
                 )
                 self.assert_error(result, 2, name)
 
@@ -88,18 +104,26 @@ class PreSharedKeys(AuthCase):
         ):
             with self.subTest(name):
                 trees.write(self.path(name), content, 0o600)
-                self.assert_error(self.push(server, "--psk-file", self.path(name), expect=2), 2, name)
-        self.assert_error(self.push(server, "--psk-file", self.path("missing"), expect=2), 2, "missing")
+                self.assert_error(
+                    self.push(server, "--psk-file", self.path(name), expect=2), 2, name
+                )
+        self.assert_error(
+            self.push(server, "--psk-file", self.path("missing"), expect=2), 2, "missing"
+        )
 
     def test_client_without_any_key(self):
         self.assert_error(self.push(self.serve(self.dst), expect=(2, 11)), (2, 11), "psk")
 
     def test_server_without_any_key_does_not_start(self):
-        result = self.volferry("serve", "--listen", "127.0.0.1:0", "--root", self.dst, expect=2, timeout=20)
+        result = self.volferry(
+            "serve", "--listen", "127.0.0.1:0", "--root", self.dst, expect=2, timeout=20
+        )
         self.assert_error(result, 2, "psk")
 
     def test_server_on_all_addresses_without_a_key_does_not_start(self):
-        result = self.volferry("serve", "--listen", "0.0.0.0:0", "--root", self.dst, expect=2, timeout=20)
+        result = self.volferry(
+            "serve", "--listen", "0.0.0.0:0", "--root", self.dst, expect=2, timeout=20
+        )
         self.assert_error(result, 2)
 
     def test_key_is_never_shown(self):
@@ -140,7 +164,9 @@ class Certificates(AuthCase):
         self.assert_nothing_arrived()
 
     def test_server_of_another_name(self):
-        server = self.serve(self.dst, auth=self.authority.options("server", subject_names="DNS:elsewhere.example"))
+        server = self.serve(
+            self.dst, auth=self.authority.options("server", subject_names="DNS:elsewhere.example")
+        )
         self.assert_error(self.push(server, *self.authority.options("client"), expect=11), 11)
         self.assert_nothing_arrived()
 
@@ -161,7 +187,11 @@ class Certificates(AuthCase):
     def test_incomplete_options(self):
         cert, key = self.authority.issue("client")
         server = self.serve(self.dst, auth=self.authority.options("server"))
-        for options in (["--cert", cert], ["--cert", cert, "--key", key], ["--key", key, "--ca", self.authority.cert]):
+        for options in (
+            ["--cert", cert],
+            ["--cert", cert, "--key", key],
+            ["--key", key, "--ca", self.authority.cert],
+        ):
             with self.subTest(options[::2]):
                 self.assert_error(self.push(server, *options, expect=2), 2)
 
@@ -191,7 +221,9 @@ _MAGIC = 0x59524656
 
 
 def frame(kind: int, head: bytes) -> bytes:
-    """One frame as docs/protocol.md has it: type, flags, stream, lengths of head and body, checksum."""
+    """One frame as docs/protocol.md has it: type, flags, stream, lengths of head and body,
+    checksum.
+    """
     return struct.pack("<BBHIII", kind, 0, 0, len(head), 0, 0) + head
 
 
@@ -200,7 +232,9 @@ def greeting(major: int) -> bytes:
 
 
 class Versions(AuthCase):
-    """A peer of another major version, played with certificates since Python's ssl has no pre-shared keys here."""
+    """A peer of another major version, played with certificates since Python's ssl has no pre-
+    shared keys here.
+    """
 
     def setUp(self):
         super().setUp()
@@ -237,7 +271,9 @@ class Versions(AuthCase):
 
     def push_to(self, url: str, expect):
         options = self.authority.options("client")
-        return self.volferry("sync", *options, "--retries", "0", self.src, url, expect=expect, timeout=60)
+        return self.volferry(
+            "sync", *options, "--retries", "0", self.src, url, expect=expect, timeout=60
+        )
 
     def test_server_of_another_major_version(self):
         result = self.push_to(self.fake_server(frame(_HELLO_ACK, greeting(99))), expect=12)

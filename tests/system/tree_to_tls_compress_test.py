@@ -19,7 +19,9 @@ class Compress:
         trees.write(os.path.join(self.src, "f"), content)
         result = self.sync("--no-durable", *options)
         self.assert_same()
-        self.assertEqual(len(content), result.summary["literal_bytes"], "compression is not what this counts")
+        self.assertEqual(
+            len(content), result.summary["literal_bytes"], "compression is not what this counts"
+        )
         return result.wire
 
     def test_off_and_levels(self):

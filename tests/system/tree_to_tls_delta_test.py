@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change costs on the wire (design §4)."""
+"""What a change costs on the wire."""
 
 import os
 import random
@@ -81,7 +81,9 @@ class Shapes:
 
     def test_insertion_in_the_middle(self):
         content = trees.random_bytes(8 * MIB, 1)
-        self.change(content, content[: 3 * MIB + 5] + b"inserted" * 10 + content[3 * MIB + 5 :], 128 * KIB)
+        self.change(
+            content, content[: 3 * MIB + 5] + b"inserted" * 10 + content[3 * MIB + 5 :], 128 * KIB
+        )
 
     def test_removal_in_the_middle(self):
         content = trees.random_bytes(8 * MIB, 1)
@@ -99,7 +101,9 @@ class Shapes:
         self.change(unit * 20_000, b"x" + unit * 20_000, 256 * KIB)
 
     def test_blocks_with_equal_weak_sums(self):
-        """Swapping bytes in pairs keeps an Adler-like sum; rsync took hours for such files (rsync#217)."""
+        """Swapping bytes in pairs keeps an Adler-like sum; rsync took hours for such files
+        (rsync#217).
+        """
         source = random.Random(1)
         block = bytearray(trees.random_bytes(4096, 1))
         blocks = []

@@ -75,9 +75,17 @@ class StalledLinks(LinkCase):
             url = f"tls://127.0.0.1:{silent.getsockname()[1]}"
             ends = [self.src, url] if self.transport == TLS_PUSH else [url, self.dst]
             result = self.volferry(
-                "sync", "--psk-file", shared_psk(), "--connect-timeout", "1", "--retries", "0", *ends,
-                expect=10, timeout=60,
-            )  # fmt: skip
+                "sync",
+                "--psk-file",
+                shared_psk(),
+                "--connect-timeout",
+                "1",
+                "--retries",
+                "0",
+                *ends,
+                expect=10,
+                timeout=60,
+            )
             self.assert_error(result, 10, "127.0.0.1")
 
 
@@ -111,7 +119,9 @@ class Streams(LinkCase):
 @over(TLS_PUSH, TLS_PULL)
 class RoundTrips(LinkCase):
     def test_a_delay_does_not_cost_a_round_trip_for_each_file(self):
-        """600 files over 20 ms each way: one round trip for each would take 24 s, the process's limit is 20 s."""
+        """600 files over 20 ms each way: one round trip for each would take 24 s, the process's
+        limit is 20 s.
+        """
         for number in range(600):
             trees.write(os.path.join(self.src, f"many/d{number % 60}/f{number}"), b"%d" % number)
         relay = self.relay_for(delay=0.02)
@@ -126,15 +136,28 @@ class Unreachable(ScratchCase):
 
     def push(self, url: str, *options, expect):
         return self.volferry(
-            "sync", "--psk-file", shared_psk(), "--retries", "0", *options, self.src, url, expect=expect, timeout=60
+            "sync",
+            "--psk-file",
+            shared_psk(),
+            "--retries",
+            "0",
+            *options,
+            self.src,
+            url,
+            expect=expect,
+            timeout=60,
         )
 
     def test_closed_port(self):
         port = free_port()
-        self.assert_error(self.push(f"tls://127.0.0.1:{port}", expect=10), 10, "127.0.0.1", str(port))
+        self.assert_error(
+            self.push(f"tls://127.0.0.1:{port}", expect=10), 10, "127.0.0.1", str(port)
+        )
 
     def test_unknown_host(self):
-        self.assert_error(self.push("tls://no-such-host.invalid:8000", expect=10), 10, "no-such-host.invalid")
+        self.assert_error(
+            self.push("tls://no-such-host.invalid:8000", expect=10), 10, "no-such-host.invalid"
+        )
 
     def test_port_that_speaks_something_else(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -166,7 +189,9 @@ class Unreachable(ScratchCase):
                         return
 
             threading.Thread(target=answer, daemon=True).start()
-            result = self.push(f"tls://127.0.0.1:{listener.getsockname()[1]}", expect=(10, 11, 12, 13))
+            result = self.push(
+                f"tls://127.0.0.1:{listener.getsockname()[1]}", expect=(10, 11, 12, 13)
+            )
             self.assert_error(result, (10, 11, 12, 13))
             listener.shutdown(socket.SHUT_RDWR)
 
@@ -180,7 +205,13 @@ class Unreachable(ScratchCase):
         port = free_port()
         os.makedirs(self.dst)
         process = self.start(
-            "sync", "--psk-file", shared_psk(), "--retries", "10", self.src, f"tls://127.0.0.1:{port}"
+            "sync",
+            "--psk-file",
+            shared_psk(),
+            "--retries",
+            "10",
+            self.src,
+            f"tls://127.0.0.1:{port}",
         )
         server = self.serve(self.dst, address=f"127.0.0.1:{port}")
         run = process.wait(60)

@@ -21,7 +21,9 @@ class Serve(ScratchCase):
         self.key = ["--psk-file", shared_psk()]
 
     def sync(self, source, destination, *options, expect=0):
-        return self.volferry("sync", *self.key, "--retries", "0", *options, source, destination, expect=expect)
+        return self.volferry(
+            "sync", *self.key, "--retries", "0", *options, source, destination, expect=expect
+        )
 
     def test_read_only_refuses_pushes(self):
         server = self.serve(self.dst, "--read-only")
@@ -36,23 +38,44 @@ class Serve(ScratchCase):
 
     def test_both_modes_at_once(self):
         result = self.volferry(
-            "serve", "--listen", "127.0.0.1:0", "--root", self.dst, *self.key, "--read-only", "--write-only",
-            expect=2, timeout=20,
-        )  # fmt: skip
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--root",
+            self.dst,
+            *self.key,
+            "--read-only",
+            "--write-only",
+            expect=2,
+            timeout=20,
+        )
         self.assert_error(result, 2)
 
     def test_missing_root(self):
         result = self.volferry(
-            "serve", "--listen", "127.0.0.1:0", "--root", self.path("nowhere"), *self.key, expect=2, timeout=20
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--root",
+            self.path("nowhere"),
+            *self.key,
+            expect=2,
+            timeout=20,
         )
         self.assert_error(result, 2, self.path("nowhere"))
 
     def test_taken_port(self):
         server = self.serve(self.dst)
         result = self.volferry(
-            "serve", "--listen", f"127.0.0.1:{server.port}", "--root", self.src, *self.key,
-            expect=(2, 10), timeout=20,
-        )  # fmt: skip
+            "serve",
+            "--listen",
+            f"127.0.0.1:{server.port}",
+            "--root",
+            self.src,
+            *self.key,
+            expect=(2, 10),
+            timeout=20,
+        )
         self.assert_error(result, (2, 10), str(server.port))
 
     def test_once_ends_after_one_sync(self):
@@ -66,7 +89,9 @@ class Serve(ScratchCase):
 
         server = self.serve(self.dst, "--once")
         other = keys.make_psk(self.path("other"))
-        self.volferry("sync", "--psk-file", other, "--retries", "0", self.src, server.url(), expect=11)
+        self.volferry(
+            "sync", "--psk-file", other, "--retries", "0", self.src, server.url(), expect=11
+        )
         self.sync(self.src, server.url())
         self.assertEqual(0, server.process.wait(30).code)
 
@@ -86,7 +111,9 @@ class Serve(ScratchCase):
     def test_sigterm_tells_the_client_why(self):
         trees.write_random(os.path.join(self.src, "large"), 32 * MIB, seed=1)
         server = self.serve(self.dst)
-        client = self.start("sync", *self.key, "--retries", "0", "--bwlimit", "8M", self.src, server.url())
+        client = self.start(
+            "sync", *self.key, "--retries", "0", "--bwlimit", "8M", self.src, server.url()
+        )
         wait_until(lambda: compare.temporaries(self.dst), "the sync to be under way")
         server.process.send(signal.SIGTERM)
         self.assertIn(server.process.wait(30).code, (0, 143))
@@ -134,7 +161,9 @@ class Serve(ScratchCase):
 
     def test_missing_sub_path(self):
         server = self.serve(self.src)
-        self.assert_error(self.sync(server.url("/nowhere"), self.dst, expect=(2, 22)), (2, 22), "nowhere")
+        self.assert_error(
+            self.sync(server.url("/nowhere"), self.dst, expect=(2, 22)), (2, 22), "nowhere"
+        )
 
     def test_root_with_legitimate_links_inside(self):
         os.symlink("d1", os.path.join(self.src, "link"))
@@ -178,7 +207,9 @@ class OneWriter(ScratchCase):
     def test_readers_do_not_exclude_each_other(self):
         server = self.serve(self.src)
         pulls = [
-            self.start("sync", "--json", "--bwlimit", "8M", *self.key, server.url(), self.path(name))
+            self.start(
+                "sync", "--json", "--bwlimit", "8M", *self.key, server.url(), self.path(name)
+            )
             for name in ("one", "two")
         ]
         for process, name in zip(pulls, ("one", "two")):

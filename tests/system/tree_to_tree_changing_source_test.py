@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that grow, shrink, vanish or change while they are read. The reader is slowed so that the change falls within."""
+"""Files that grow, shrink, vanish or change while they are read. The reader is slowed so that the
+change falls within.
+"""
 
 import os
 import threading
@@ -40,7 +42,9 @@ class ChangingSource:
         self.copy = os.path.join(self.dst, "m/moving")
         trees.write_random(self.moving, 8 * MIB, seed=1)
         for number in range(20):
-            trees.write(os.path.join(self.src, f"{'az'[number % 2]}/f{number}"), b"steady %d" % number)
+            trees.write(
+                os.path.join(self.src, f"{'az'[number % 2]}/f{number}"), b"steady %d" % number
+            )
 
     def begin(self, *options):
         """Starts a slow sync and waits until the moving file is being copied."""
@@ -127,7 +131,11 @@ class ChangingSource:
     def test_shrink_over_an_old_version(self):
         trees.write(self.copy, b"old version")
         process = self.start_sync("--bwlimit", "6M")
-        wait_until(lambda: len(infos(os.path.join(self.dst, "m"))) > 1, "a temporary beside the old version", 20)
+        wait_until(
+            lambda: len(infos(os.path.join(self.dst, "m"))) > 1,
+            "a temporary beside the old version",
+            20,
+        )
         os.truncate(self.moving, 0)
         result = self.end(process, (0, 4))
         content = os.path.getsize(self.copy)

@@ -75,7 +75,9 @@ class Delete:
         before = compare.frozen(compare.snapshot(self.dst))
         result = self.sync("--delete", "-n", "-i")
         self.assertEqual(before, compare.frozen(compare.snapshot(self.dst)))
-        self.assertIn("d0/extra", [path for code, path in result.items if code.startswith("*deleting")])
+        self.assertIn(
+            "d0/extra", [path for code, path in result.items if code.startswith("*deleting")]
+        )
 
     def test_many(self):
         for number in range(3000):
@@ -104,7 +106,9 @@ class LostAndFound:
 
 @over(LOCAL, TLS_PULL)
 class IncompleteSource:
-    """Run as a plain user: part of the source cannot be read, so nothing is deleted there, and the exit code says so."""
+    """Run as a plain user: part of the source cannot be read, so nothing is deleted there, and the
+    exit code says so.
+    """
 
     def setUp(self):
         super().setUp()

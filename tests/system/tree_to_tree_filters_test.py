@@ -70,9 +70,11 @@ class Patterns:
 
     def clear(self):
         for name in os.listdir(self.dst):
-            shutil.rmtree(os.path.join(self.dst, name)) if os.path.isdir(
-                os.path.join(self.dst, name)
-            ) else os.unlink(os.path.join(self.dst, name))
+            (
+                shutil.rmtree(os.path.join(self.dst, name))
+                if os.path.isdir(os.path.join(self.dst, name))
+                else os.unlink(os.path.join(self.dst, name))
+            )
 
     def test_like_rsync(self):
         self.need_tool("rsync")
@@ -81,10 +83,19 @@ class Patterns:
                 self.clear()
                 expected = self.path("expected")
                 shutil.rmtree(expected, ignore_errors=True)
-                command = ["rsync", "-a", "--modify-window=-1", *options, self.src + "/", expected + "/"]
+                command = [
+                    "rsync",
+                    "-a",
+                    "--modify-window=-1",
+                    *options,
+                    self.src + "/",
+                    expected + "/",
+                ]
                 subprocess.run(command, check=True)
                 self.sync(*options)
-                self.assertEqual(sorted(compare.snapshot(expected)), sorted(compare.snapshot(self.dst)))
+                self.assertEqual(
+                    sorted(compare.snapshot(expected)), sorted(compare.snapshot(self.dst))
+                )
 
     def test_exclude_from(self):
         rules = self.path("rules")

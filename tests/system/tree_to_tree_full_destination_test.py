@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full destination: exit 20, every name old or new, nothing left behind, and the next run goes on."""
+"""A full destination: exit 20, every name old or new, nothing left behind, and the next run goes
+on.
+"""
 
 import os
 
@@ -31,7 +33,9 @@ class Full:
         self.overfill()
         result = self.sync(expect=20)
         self.assertRegex(result.stderr.lower(), "space|full")
-        self.assertEqual(1, sum(line.startswith("volferry: error: ") for line in result.stderr.splitlines()))
+        self.assertEqual(
+            1, sum(line.startswith("volferry: error: ") for line in result.stderr.splitlines())
+        )
         new = compare.snapshot(self.src)
         for path, entry in compare.snapshot(self.dst).items():
             if entry.kind == "file" and not compare.TEMPORARY.fullmatch(path):

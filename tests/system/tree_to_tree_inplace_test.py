@@ -27,7 +27,9 @@ class InPlace:
         self.sync()
         self.assert_same()
         self.assertNotEqual(self.inode, os.stat(self.copy).st_ino)
-        self.assertEqual(old, os.pread(reader, 1000, 0), "who has the old file open must keep seeing it")
+        self.assertEqual(
+            old, os.pread(reader, 1000, 0), "who has the old file open must keep seeing it"
+        )
 
     def test_inplace_keeps_the_inode(self):
         trees.overwrite(self.file, 1_000_000, b"new content")

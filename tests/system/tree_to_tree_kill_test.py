@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of either end at random moments: every name is old or new, the next run completes and leaves nothing behind."""
+"""kill -9 of either end at random moments: every name is old or new, the next run completes and
+leaves nothing behind.
+"""
 
 from support.case import MAIN_TRANSPORTS, over
 from support.crash import KillRounds

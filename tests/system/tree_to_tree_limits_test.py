@@ -66,7 +66,9 @@ class Parallelism:
         """More threads asked for are more threads seen."""
         few = self.sync("--threads", "1", "--io", "threads")
         self.assert_same()
-        subprocess.run(["rm", "-rf", os.path.join(self.dst, "f"), os.path.join(self.dst, "d0")], check=True)
+        subprocess.run(
+            ["rm", "-rf", os.path.join(self.dst, "f"), os.path.join(self.dst, "d0")], check=True
+        )
         many = self.sync("--threads", "8", "--io", "threads")
         self.assert_same()
         self.assertGreater(many.peak_threads, few.peak_threads)
@@ -104,7 +106,9 @@ class IoBackends:
                 with self.subTest(f"{io} {mode}"):
                     self.sync("--io", io, "--direct", mode)
                     self.assert_same()
-                    trees.overwrite(os.path.join(self.src, "f"), 5 * MIB + 3, f"{io} {mode}".encode())
+                    trees.overwrite(
+                        os.path.join(self.src, "f"), 5 * MIB + 3, f"{io} {mode}".encode()
+                    )
         self.sync()
         self.assert_same()
 
@@ -130,7 +134,10 @@ class SystemCalls(ScratchCase):
 
     def test_direct_on_and_off(self):
         calls = "openat,openat2,fcntl"
-        self.assertIn("O_DIRECT|", self.traced(calls, "--io", "threads", "--direct", "on").replace("O_DIRECTORY", "-"))
+        self.assertIn(
+            "O_DIRECT|",
+            self.traced(calls, "--io", "threads", "--direct", "on").replace("O_DIRECTORY", "-"),
+        )
         os.unlink(os.path.join(self.dst, "f"))
         off = self.traced(calls, "--io", "threads", "--direct", "off").replace("O_DIRECTORY", "-")
         self.assertNotIn("O_DIRECT", off)
@@ -143,7 +150,9 @@ class SystemCalls(ScratchCase):
         synced = self.traced(calls, "--io", "threads")
         self.assertRegex(synced, r"\b(fsync|fdatasync|syncfs)\(")
         os.unlink(os.path.join(self.dst, "f"))
-        self.assertRegex(self.traced(calls, "--io", "threads", "--durable"), r"\b(fsync|fdatasync|syncfs)\(")
+        self.assertRegex(
+            self.traced(calls, "--io", "threads", "--durable"), r"\b(fsync|fdatasync|syncfs)\("
+        )
         os.unlink(os.path.join(self.dst, "f"))
         loose = self.traced(calls, "--io", "threads", "--no-durable")
         self.assertNotRegex(loose, r"\b(fsync|fdatasync|syncfs|sync)\(")
@@ -158,7 +167,9 @@ class SystemCalls(ScratchCase):
 
 
 class RingRefused(ScratchCase):
-    """A seccomp filter that answers io_uring_setup as container runtimes do, and one that kills the caller."""
+    """A seccomp filter that answers io_uring_setup as container runtimes do, and one that kills
+    the caller.
+    """
 
     def check(self, refusal: str):
         trees.small_tree(self.src)
@@ -183,6 +194,12 @@ class RingRefused(ScratchCase):
     def test_forced_uring_says_why_not(self):
         trees.small_tree(self.src)
         result = self.volferry(
-            "sync", "--io", "uring", self.src, self.dst, preexec=seccomp.refuse_io_uring("EPERM"), expect=(1, 2)
+            "sync",
+            "--io",
+            "uring",
+            self.src,
+            self.dst,
+            preexec=seccomp.refuse_io_uring("EPERM"),
+            expect=(1, 2),
         )
         self.assert_error(result, (1, 2), "uring")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything design §3.1 promises about metadata, over each transport; a second run finds nothing to do."""
+"""All metadata, over each transport; a second run finds nothing to do."""
 
 import os
 
@@ -165,7 +165,9 @@ class DefaultAclAtDestination:
         os.makedirs(os.path.join(self.src, "d"))
         trees.write(os.path.join(self.src, "d/bare"), b"x", 0o600)
         os.mkdir(os.path.join(self.src, "d/sub"), 0o700)
-        attributes.set_acl(os.path.join(self.src, "d"), "u::rwx,u:33:rwx,g::r-x,m::rwx,o::---", default=True)
+        attributes.set_acl(
+            os.path.join(self.src, "d"), "u::rwx,u:33:rwx,g::r-x,m::rwx,o::---", default=True
+        )
         trees.write(os.path.join(self.src, "d/inherits"), b"x")
         self.sync_and_check()
 

@@ -14,9 +14,20 @@ LIMIT_KIB = 200 * 1024
 class Million:
     def setUp(self):
         super().setUp()
-        # A file system of its own, with inodes enough: the scratch one may lack them, and removal is an unmount.
+        # A file system of its own, with inodes enough: the scratch one may lack them, and removal
+        # is an unmount.
         mounted = blockdev.mount_image(
-            self, "ext4", self.dir, "many", 14 << 30, "-N", str(int(COUNT * 2.2)), "-m", "0", "-O", "^has_journal"
+            self,
+            "ext4",
+            self.dir,
+            "many",
+            14 << 30,
+            "-N",
+            str(int(COUNT * 2.2)),
+            "-m",
+            "0",
+            "-O",
+            "^has_journal",
         )
         self.src, self.dst = os.path.join(mounted, "src"), os.path.join(mounted, "dst")
 
@@ -36,8 +47,10 @@ class Million:
         self.assertLess(result.peak_kib, LIMIT_KIB, f"client, {what}\n{result}")
         for server in self._servers.values():
             self.assertLess(server.process.peak_kib, LIMIT_KIB, f"server, {what}")
-        print(f"{what}: client {result.peak_kib} KiB, servers {[s.process.peak_kib for s in self._servers.values()]} KiB, "
-              f"{result.elapsed_s:.1f} s")  # fmt: skip
+        print(
+            f"{what}: client {result.peak_kib} KiB, servers {[s.process.peak_kib for s in self._servers.values()]} KiB, "
+            f"{result.elapsed_s:.1f} s"
+        )
 
     def test_copy_noop_and_delete(self):
         self.build()
@@ -61,8 +74,12 @@ class Million:
             facts = []
             for root in (self.src, self.dst):
                 with os.scandir(os.path.join(root, path)) as listing:
-                    infos = sorted((item.name, item.stat(follow_symlinks=False)) for item in listing)
-                facts.append([(n, i.st_size, i.st_mode, i.st_uid, i.st_gid, i.st_mtime_ns) for n, i in infos])
+                    infos = sorted(
+                        (item.name, item.stat(follow_symlinks=False)) for item in listing
+                    )
+                facts.append(
+                    [(n, i.st_size, i.st_mode, i.st_uid, i.st_gid, i.st_mtime_ns) for n, i in infos]
+                )
             self.assertEqual(1000, len(facts[0]))
             self.assertEqual(facts[0], facts[1])
 

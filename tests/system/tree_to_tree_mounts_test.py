@@ -45,7 +45,8 @@ class EqualInodeNumbers:
             os.link(os.path.join(mounted, "file"), os.path.join(mounted, "link"))
             blockdev.mount(self, os.path.join(self.src, name), "--bind", mounted)
         self.assertEqual(
-            os.stat(os.path.join(self.src, "one/file")).st_ino, os.stat(os.path.join(self.src, "two/file")).st_ino
+            os.stat(os.path.join(self.src, "one/file")).st_ino,
+            os.stat(os.path.join(self.src, "two/file")).st_ino,
         )
         self.sync()
         self.assert_same()
@@ -59,7 +60,11 @@ class BetweenFileSystems:
         trees.metadata_tree(self.src)
         self.dst = os.path.join(mounted, "dst")
         # Each file system has its own range of times; what it clamps is its own matter.
-        far = tuple(f"times/{prefix}{name}".encode() for prefix in ("", "dir-") for name in ("far", "y2106", "y1901"))
+        far = tuple(
+            f"times/{prefix}{name}".encode()
+            for prefix in ("", "dir-")
+            for name in ("far", "y2106", "y1901")
+        )
         self.sync()
         self.assert_same(except_paths=far)
         back = self.path("back")

@@ -25,7 +25,9 @@ class OddNames:
             elif number % 3 == 1:
                 self.assertIn(text, paths)
             else:
-                self.assertTrue(any(path == text or path.startswith(text + " -> ") for path in paths), text)
+                self.assertTrue(
+                    any(path == text or path.startswith(text + " -> ") for path in paths), text
+                )
 
     def test_are_deleted(self):
         trees.odd_names_tree(self.dst)
@@ -37,7 +39,9 @@ class OddNames:
 @over(*MAIN_TRANSPORTS)
 class OddRoot:
     def test_root_names(self):
-        for number, name in enumerate((" space ", "new\nline", "-dash", "$(id)", "quote'\"", "a\\b")):
+        for number, name in enumerate(
+            (" space ", "new\nline", "-dash", "$(id)", "quote'\"", "a\\b")
+        ):
             with self.subTest(name):
                 self.src = self.path(f"s{number}", name)
                 self.dst = self.path(f"d{number}", name)
@@ -54,7 +58,9 @@ class BeyondPathMax:
         self.addCleanup(os.close, innermost)
 
         def write(name: bytes, content: bytes) -> None:
-            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=innermost)
+            descriptor = os.open(
+                name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=innermost
+            )
             os.write(descriptor, content)
             os.close(descriptor)
 

@@ -75,6 +75,9 @@ class Omit:
 
     def test_all_together_still_copy_content(self):
         trees.small_tree(self.src)
-        options = [f"--no-{name}" for name in ("owner", "perms", "times", "xattrs", "acls", "hardlinks", "devices")]
+        options = [
+            f"--no-{name}"
+            for name in ("owner", "perms", "times", "xattrs", "acls", "hardlinks", "devices")
+        ]
         self.sync(*options)
         self.assert_same(ignore=("owner", "group", "mode", "mtime", "xattr", "acl", "hardlink"))

@@ -17,7 +17,9 @@ class PlainUser(ScratchCase):
         os.chown(self.dir, PLAIN_USER, PLAIN_USER)
 
     def sync(self, *options, expect=0):
-        return self.volferry("sync", "--json", *options, self.src, self.dst, expect=expect, user=PLAIN_USER)
+        return self.volferry(
+            "sync", "--json", *options, self.src, self.dst, expect=expect, user=PLAIN_USER
+        )
 
     def give(self, root, owner=PLAIN_USER):
         for directory, _, names in os.walk(root):
@@ -56,7 +58,10 @@ class PlainUser(ScratchCase):
         self.give(self.src)
         os.chmod(os.path.join(self.src, "a"), 0o555)
         process = self.start("sync", "--bwlimit", "1M", self.src, self.dst, user=PLAIN_USER)
-        wait_until(lambda: len(os.listdir(os.path.join(self.dst, "a"))) > 1, "a temporary file in the directory")
+        wait_until(
+            lambda: len(os.listdir(os.path.join(self.dst, "a"))) > 1,
+            "a temporary file in the directory",
+        )
         process.send(signal.SIGTERM)
         self.assertEqual(143, process.wait().code)
         self.assertEqual(0o555, os.stat(os.path.join(self.dst, "a")).st_mode & 0o7777)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On xfs and btrfs: local copies share extents, and a small change to a large file leaves the rest of it shared."""
+"""On xfs and btrfs: local copies share extents, and a small change to a large file leaves the rest
+of it shared.
+"""
 
 import os
 import subprocess
@@ -38,7 +40,9 @@ class LocalCopies(Reflinks):
 
     def test_punched_hole_arrives(self):
         self.volferry("sync", self.src, self.dst)
-        subprocess.run(["fallocate", "-p", "-o", str(16 << 20), "-l", str(16 << 20), self.file], check=True)
+        subprocess.run(
+            ["fallocate", "-p", "-o", str(16 << 20), "-l", str(16 << 20), self.file], check=True
+        )
         os.utime(self.file)
         self.volferry("sync", self.src, self.dst)
         self.assert_same()

@@ -41,7 +41,9 @@ class Resume(ScratchCase):
         relay = self.relay(server.port, cut_after=SIZE // 2)
         for port, options, expect in ((relay.port, ("--retries", "0"), 13), (server.port, (), 0)):
             url = f"tls://127.0.0.1:{port}"
-            result = self.volferry("sync", "--json", *self.key, *options, url, self.dst, expect=expect)
+            result = self.volferry(
+                "sync", "--json", *self.key, *options, url, self.dst, expect=expect
+            )
         self.assert_continued(result)
 
     def test_cut_and_reconnect_within_one_run(self):
@@ -68,7 +70,9 @@ class Resume(ScratchCase):
     def test_killed_server(self):
         server = self.serve(self.dst)
         relay = self.relay(server.port)
-        process = self.start("sync", "--retries", "0", *self.key, self.src, f"tls://127.0.0.1:{relay.port}")
+        process = self.start(
+            "sync", "--retries", "0", *self.key, self.src, f"tls://127.0.0.1:{relay.port}"
+        )
         wait_until(lambda: relay.passed > SIZE * 0.55, "half of the file to pass", 60)
         server.process.send(signal.SIGKILL)
         server.process.popen.wait()

@@ -19,6 +19,9 @@ class Holes:
             "leading": (1 << 30, [((1 << 30) - 4096, 4096)]),
             "odd-end": (50 * MIB + 123, [(10 * MIB, 5000)]),
             "many": (64 * MIB, [(at * MIB, 4096) for at in range(0, 64, 2)]),
+            "2gib": (2**31, [(2**31 - 4096, 4096)]),
+            "4gib-1": (2**32 - 1, [(2**32 - 4097, 4096)]),
+            "4gib+1": (2**32 + 1, [(2**32 - 10, 11)]),
             "small-holes": (4 * MIB, [(at * 8192, 4096) for at in range(512)]),
         }
         for name, (size, data) in layouts.items():
@@ -54,7 +57,9 @@ class Changes:
 
     def test_tebibyte_of_holes(self):
         path = os.path.join(self.src, "f")
-        trees.sparse_file(path, 1 << 40, [(0, 4096), (1 << 39, MIB), ((1 << 40) - 4096, 4096)], seed=1)
+        trees.sparse_file(
+            path, 1 << 40, [(0, 4096), (1 << 39, MIB), ((1 << 40) - 4096, 4096)], seed=1
+        )
         result = self.sync(timeout=60)
         self.assert_same()
         self.assertEqual(1 << 40, result.summary["bytes_total"])

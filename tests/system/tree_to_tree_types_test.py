@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entry that becomes another type, in every combination, and symlinks that must never be followed."""
+"""An entry that becomes another type, in every combination, and symlinks that must never be
+followed.
+"""
 
 import itertools
 import os

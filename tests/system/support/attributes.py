@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POSIX ACLs and file capabilities in their kernel encoding, so that no tool needs to be installed."""
+"""POSIX ACLs and file capabilities in their kernel encoding, so that no tool needs to be
+installed.
+"""
 
 import os
 import struct

@@ -59,7 +59,9 @@ _MKFS = {
 }
 
 
-def mount_image(case: unittest.TestCase, kind: str, directory: str, name: str, size: int, *mkfs_options: str) -> str:
+def mount_image(
+    case: unittest.TestCase, kind: str, directory: str, name: str, size: int, *mkfs_options: str
+) -> str:
     """Makes a sparse image, a file system on it, and mounts it; returns the mount point."""
     require_root("mounts")
     image = os.path.join(directory, name + ".img")
@@ -79,5 +81,7 @@ def device_size(device: str) -> int:
 
 
 def drop_buffers(device: str) -> None:
-    """Writes back and forgets what the kernel holds of a device, so that its backing file shows the truth."""
+    """Writes back and forgets what the kernel holds of a device, so that its backing file shows
+    the truth.
+    """
     subprocess.run(["blockdev", "--flushbufs", device], check=False, capture_output=True)

@@ -16,7 +16,13 @@ from .relay import Relay
 from .server import Server
 from .sshd import HOST, Sshd
 
-LOCAL, TLS_PUSH, TLS_PULL, SSH_PUSH, SSH_PULL = "local", "tls_push", "tls_pull", "ssh_push", "ssh_pull"
+LOCAL, TLS_PUSH, TLS_PULL, SSH_PUSH, SSH_PULL = (
+    "local",
+    "tls_push",
+    "tls_pull",
+    "ssh_push",
+    "ssh_pull",
+)
 MAIN_TRANSPORTS = (LOCAL, TLS_PUSH, TLS_PULL)
 ALL_TRANSPORTS = (*MAIN_TRANSPORTS, SSH_PUSH, SSH_PULL)
 
@@ -28,7 +34,11 @@ def over(*transports: str):
         module = sys.modules[cases.__module__]
         for transport in transports:
             name = f"{cases.__name__}_{transport}"
-            members = {"transport": transport, "__module__": cases.__module__, "__doc__": cases.__doc__}
+            members = {
+                "transport": transport,
+                "__module__": cases.__module__,
+                "__doc__": cases.__doc__,
+            }
             setattr(module, name, type(name, (cases, TransportCase), members))
         return cases
 
@@ -41,7 +51,7 @@ def remove_tree(path: str) -> None:
 
 
 @functools.cache
-def _session_directory() -> str:
+def _shared_directory() -> str:
     directory = tempfile.mkdtemp(prefix="volferry-test-keys-")
     atexit.register(shutil.rmtree, directory, True)
     return directory
@@ -50,12 +60,12 @@ def _session_directory() -> str:
 @functools.cache
 def shared_psk() -> str:
     """One key file for all tests of this process that are not about keys."""
-    return keys.make_psk(os.path.join(_session_directory(), "psk"))
+    return keys.make_psk(os.path.join(_shared_directory(), "psk"))
 
 
 @functools.cache
 def shared_sshd() -> Sshd:
-    daemon = Sshd(os.path.join(_session_directory(), "sshd"))
+    daemon = Sshd(os.path.join(_shared_directory(), "sshd"))
     atexit.register(daemon.close)
     return daemon
 
@@ -88,7 +98,9 @@ class ScratchCase(unittest.TestCase):
         return process
 
     def serve(self, root, *options: str, auth: list[str] | None = None, **kwargs) -> Server:
-        server = Server(root, ["--psk-file", shared_psk()] if auth is None else auth, *options, **kwargs)
+        server = Server(
+            root, ["--psk-file", shared_psk()] if auth is None else auth, *options, **kwargs
+        )
         self.addCleanup(server.close)
         return server
 
@@ -128,7 +140,10 @@ class ScratchCase(unittest.TestCase):
 
     def assert_differs(self, expected: dict[str, set[str]], a=None, b=None) -> None:
         """Exactly these paths differ in exactly these kinds."""
-        found = {path.decode(): set(kinds) for path, kinds in compare.compare(a or self.src, b or self.dst)}
+        found = {
+            path.decode(): set(kinds)
+            for path, kinds in compare.compare(a or self.src, b or self.dst)
+        }
         self.assertEqual(expected, found)
 
     def assert_no_temporaries(self, root=None) -> None:
@@ -144,7 +159,9 @@ class ScratchCase(unittest.TestCase):
     def assert_named(self, result: program.Run, name: str) -> None:
         """The item is named on stderr and in the summary's errors."""
         self.assertIn(name, result.stderr, f"\n{result}")
-        self.assertTrue(any(name in error["path"] for error in result.summary["errors"]), f"\n{result}")
+        self.assertTrue(
+            any(name in error["path"] for error in result.summary["errors"]), f"\n{result}"
+        )
         for line in result.stderr.splitlines():
             self.assertRegex(line, "^volferry: (error|warning): ")
 
@@ -185,9 +202,13 @@ class TransportCase(ScratchCase):
         ends = self.endpoints(source or self.src, destination or self.dst)
         return ["sync", "--json", *map(str, options), *ends]
 
-    def sync(self, *options, source=None, destination=None, expect: int | tuple = 0, **kwargs) -> program.Run:
+    def sync(
+        self, *options, source=None, destination=None, expect: int | tuple = 0, **kwargs
+    ) -> program.Run:
         """`sync --json OPTIONS`, src to dst unless said otherwise."""
-        result = program.run(self.arguments(*options, source=source, destination=destination), **kwargs)
+        result = program.run(
+            self.arguments(*options, source=source, destination=destination), **kwargs
+        )
         self.assert_exit(result, expect)
         return result
 
@@ -200,7 +221,9 @@ class TransportCase(ScratchCase):
         return result
 
     def start_sync(self, *options, source=None, destination=None, **kwargs) -> program.Process:
-        return self.start(*self.arguments(*options, source=source, destination=destination), **kwargs)
+        return self.start(
+            *self.arguments(*options, source=source, destination=destination), **kwargs
+        )
 
 
 def is_directory(path) -> bool:

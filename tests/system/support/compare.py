@@ -16,7 +16,21 @@ _BLOCK = 64 * 1024
 _ZEROS = bytes(_BLOCK)
 TEMPORARY = re.compile(rb"\.volferry-[0-9a-f]{32}\.tmp")
 ALL_KINDS = frozenset(
-    ("type", "size", "content", "mode", "owner", "group", "mtime", "xattr", "acl", "target", "hardlink", "rdev", "holes")
+    (
+        "type",
+        "size",
+        "content",
+        "mode",
+        "owner",
+        "group",
+        "mtime",
+        "xattr",
+        "acl",
+        "target",
+        "hardlink",
+        "rdev",
+        "holes",
+    )
 )
 
 
@@ -52,7 +66,9 @@ _KINDS = {
 
 
 def digest_of(descriptor: int, size: int) -> bytes:
-    """A digest of the non-zero blocks of a file or device. It skips holes where the kernel knows them."""
+    """A digest of the non-zero blocks of a file or device. It skips holes where the kernel knows
+    them.
+    """
     sha = hashlib.sha256(size.to_bytes(8, "little"))
     position = 0
     while position < size:
@@ -77,7 +93,9 @@ def digest_of(descriptor: int, size: int) -> bytes:
 
 
 def file_digest(path) -> bytes:
-    """Digest of one regular file or block device, comparable with that of another of the same length."""
+    """Digest of one regular file or block device, comparable with that of another of the same
+    length.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return digest_of(descriptor, os.lseek(descriptor, 0, os.SEEK_END))
@@ -216,13 +234,29 @@ def compare(a, b, ignore=(), except_paths=()) -> list[tuple[bytes, frozenset[str
 
 
 def frozen(entries: dict[bytes, Entry]) -> dict:
-    """What must not change where nothing may be written: everything, ctime and inode numbers included."""
+    """What must not change where nothing may be written: everything, ctime and inode numbers
+    included.
+    """
     return {
-        path: (e.kind, e.mode, e.uid, e.gid, e.mtime_ns, e.ctime_ns, e.size, e.allocated, e.inode, e.digest, e.target)
+        path: (
+            e.kind,
+            e.mode,
+            e.uid,
+            e.gid,
+            e.mtime_ns,
+            e.ctime_ns,
+            e.size,
+            e.allocated,
+            e.inode,
+            e.digest,
+            e.target,
+        )
         for path, e in entries.items()
     }
 
 
 def temporaries(root) -> list[bytes]:
     """Paths of leftover temporaries below `root`."""
-    return [path for path in snapshot(root, content=False) if TEMPORARY.fullmatch(path.split(b"/")[-1])]
+    return [
+        path for path in snapshot(root, content=False) if TEMPORARY.fullmatch(path.split(b"/")[-1])
+    ]

@@ -12,9 +12,14 @@ from . import compare, program, trees
 def build(root: str, version: int) -> None:
     """A tree whose every file differs between versions; some files exist in one version only."""
     for number in range(150):
-        trees.write(os.path.join(root, f"d{number % 7}/f{number}"), trees.random_bytes(3000 + number, version * 1000 + number))
+        trees.write(
+            os.path.join(root, f"d{number % 7}/f{number}"),
+            trees.random_bytes(3000 + number, version * 1000 + number),
+        )
     for number in range(4):
-        trees.write_random(os.path.join(root, f"large/{number}"), 5 << 20, seed=version * 10 + number)
+        trees.write_random(
+            os.path.join(root, f"large/{number}"), 5 << 20, seed=version * 10 + number
+        )
     trees.write(os.path.join(root, f"only-{version}/file"), b"version %d" % version)
     os.makedirs(os.path.join(root, "links"), exist_ok=True)
     for number in range(20):
@@ -58,7 +63,9 @@ class KillRounds:
             self._finish(f"round {number}, seed {seed}")
 
     def _show(self, version: str) -> None:
-        """Makes `version` the content of the source path, which stays the same directory name for a server."""
+        """Makes `version` the content of the source path, which stays the same directory name for
+        a server.
+        """
         if os.path.lexists(self.src):
             subprocess.run(["rm", "-rf", self.src], check=True)
         subprocess.run(["cp", "-a", version, self.src], check=True)
@@ -74,7 +81,11 @@ class KillRounds:
             candidates = [tree[path] for tree in snapshots if path in tree]
             self.assertTrue(candidates, f"{where}: {path!r} belongs to no version")
             if entry.kind == "file":
-                self.assertIn(entry.digest, [c.digest for c in candidates], f"{where}: {path!r} is half-written")
+                self.assertIn(
+                    entry.digest,
+                    [c.digest for c in candidates],
+                    f"{where}: {path!r} is half-written",
+                )
             elif entry.kind == "symlink":
                 self.assertIn(entry.target, [c.target for c in candidates], f"{where}: {path!r}")
 

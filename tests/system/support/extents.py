@@ -26,7 +26,9 @@ def extents(path) -> list[tuple[int, int, int]]:
             fcntl.ioctl(descriptor, _FS_IOC_FIEMAP, buffer)
             mapped = _HEADER.unpack_from(buffer)[3]
             for index in range(mapped):
-                logical, _, length, _, _, flags, *_ = _EXTENT.unpack_from(buffer, _HEADER.size + index * _EXTENT.size)
+                logical, _, length, _, _, flags, *_ = _EXTENT.unpack_from(
+                    buffer, _HEADER.size + index * _EXTENT.size
+                )
                 found.append((logical, length, flags))
             if mapped == 0 or found[-1][2] & _EXTENT_LAST:
                 return found

@@ -17,7 +17,9 @@ PLAIN_USER = 65534
 def program() -> str:
     path = os.environ.get("VOLFERRY", "")
     if not path or not os.access(path, os.X_OK):
-        raise RuntimeError(f"VOLFERRY does not name a program: {path!r} (run.py --volferry PATH sets it)")
+        raise RuntimeError(
+            f"VOLFERRY does not name a program: {path!r} (run.py --volferry PATH sets it)"
+        )
     return os.path.abspath(path)
 
 
@@ -68,9 +70,21 @@ class Run:
 
 
 class Process:
-    """A running volferry. Its peak memory and thread count are sampled while it runs, and always killed in `close`."""
+    """A running volferry. Its peak memory and thread count are sampled while it runs, and always
+    killed in `close`.
+    """
 
-    def __init__(self, args, *, user: int | None = None, env=None, cwd=None, preexec=None, stdin=None, prefix=()):
+    def __init__(
+        self,
+        args,
+        *,
+        user: int | None = None,
+        env=None,
+        cwd=None,
+        preexec=None,
+        stdin=None,
+        prefix=(),
+    ):
         self.args = [*prefix, program(), *args]
         self._out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()

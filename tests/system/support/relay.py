@@ -63,7 +63,9 @@ class Relay:
                 with self._lock:
                     self.passed += len(data)
                     self._since_cut += len(data)
-                    cut = bool(self._cut_after and self._cuts_left and self._since_cut >= self._cut_after)
+                    cut = bool(
+                        self._cut_after and self._cuts_left and self._since_cut >= self._cut_after
+                    )
                     stall = bool(self._stall_after and self.passed >= self._stall_after)
                 if stall:
                     self._closed.wait()

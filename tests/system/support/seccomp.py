@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A seccomp filter that refuses io_uring as container runtimes do, to be set between fork and exec."""
+"""A seccomp filter that refuses io_uring as container runtimes do, to be set between fork and
+exec.
+"""
 
 import ctypes
 import errno

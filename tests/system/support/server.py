@@ -13,7 +13,9 @@ _LISTENING = re.compile(rb"^listening on (?:\[([^\]\n]+)\]|([^\n:]+)):(\d+)$", r
 class Server:
     """Started at once; the port is the one that the program prints."""
 
-    def __init__(self, root, auth: list[str], *options: str, address: str = "127.0.0.1:0", **process_options):
+    def __init__(
+        self, root, auth: list[str], *options: str, address: str = "127.0.0.1:0", **process_options
+    ):
         args = ["serve", "--listen", address, "--root", str(root), *auth, *options]
         self.process = program.Process(args, **process_options)
         try:

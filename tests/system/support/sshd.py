@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real sshd on loopback with a configuration, host key and user key of its own. It installs nothing."""
+"""A real sshd on loopback with a configuration, host key and user key of its own. It installs
+nothing.
+"""
 
 import os
 import shutil
@@ -38,7 +40,9 @@ class Sshd:
         with open(path("authorized_keys"), "w", encoding="ascii") as keys:
             keys.write(user_key)
         if os.geteuid() == 0:
-            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # sshd insists on it for privilege separation
+            os.makedirs(
+                "/run/sshd", mode=0o755, exist_ok=True
+            )  # sshd insists on it for privilege separation
         self.port = free_port()
         with open(path("sshd_config"), "w", encoding="ascii") as config:
             config.write(
@@ -59,7 +63,10 @@ class Sshd:
         self.command = f"ssh -F {self.config}"
         self._log = open(path("log"), "wb")
         self._process = subprocess.Popen(
-            [_SSHD, "-D", "-e", "-f", path("sshd_config")], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
+            [_SSHD, "-D", "-e", "-f", path("sshd_config")],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
         )
         try:
             wait_until(self._answers, "sshd to answer")

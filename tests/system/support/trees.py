@@ -20,11 +20,17 @@ def random_bytes(size: int, seed: int) -> bytes:
 def text_bytes(size: int, seed: int) -> bytes:
     """Log-like text that compresses about four to one."""
     source = random.Random(seed)
-    words = [b"%s=%d" % (word, source.randrange(10**6)) for word in (b"request", b"user", b"latency", b"status") * 64]
+    words = [
+        b"%s=%d" % (word, source.randrange(10**6))
+        for word in (b"request", b"user", b"latency", b"status") * 64
+    ]
     lines = []
     length = 0
     while length < size:
-        line = b"2024-05-%02d %s\n" % (source.randrange(1, 29), b" ".join(source.choices(words, k=6)))
+        line = b"2024-05-%02d %s\n" % (
+            source.randrange(1, 29),
+            b" ".join(source.choices(words, k=6)),
+        )
         lines.append(line)
         length += len(line)
     return b"".join(lines)[:size]
@@ -117,7 +123,7 @@ TIMES_NS = {
 
 
 def metadata_tree(root) -> None:
-    """Everything that design §3.1 promises to keep, as root, on a file system with xattrs and ACLs."""
+    """Everything that a sync keeps, as root, on a file system with xattrs and ACLs."""
     os.makedirs(root)
 
     def path(name: str) -> str:
@@ -200,7 +206,8 @@ def metadata_tree(root) -> None:
     attributes.set_acl(path("acl/narrow"), "u::rwx,u:54321:rwx,g::rwx,g:777:rw-,m::r--,o::---")
     os.mkdir(path("acl/inherit"))
     attributes.set_acl(path("acl/inherit"), "u::rwx,u:33:rwx,g::r-x,m::rwx,o::r-x", default=True)
-    # Made before its parent had the default ACL, so it has none of its own, and must not inherit one.
+    # Made before its parent had the default ACL, so it has none of its own, and must not inherit
+    # one.
     os.mkdir(path("acl/bare"))
     write(path("acl/bare/file"), b"x", 0o600)
     os.mkdir(path("acl/bare/dir"), 0o700)
@@ -220,7 +227,9 @@ def metadata_tree(root) -> None:
 
 
 def deep_path(root, levels: int, length: int = 200) -> int:
-    """Makes `levels` nested directories of `length`-byte names; returns a descriptor of the innermost."""
+    """Makes `levels` nested directories of `length`-byte names; returns a descriptor of the
+    innermost.
+    """
     os.makedirs(root, exist_ok=True)
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     for level in range(levels):
@@ -286,7 +295,9 @@ def odd_names_tree(root) -> None:
 
 
 def escaped(name: bytes) -> str:
-    """The program's escaping of path bytes: printable UTF-8 as it is, `\\\\`, and `\\xHH` for the rest."""
+    """The program's escaping of path bytes: printable UTF-8 as it is, `\\\\`, and `\\xHH` for the
+    rest.
+    """
     out = []
     at = 0
     while at < len(name):
