@@ -15,6 +15,7 @@ struct ItemError {
   std::string path;
   int os_errno = 0;
   std::string what;
+  bool changed = false;  // the source item vanished or kept changing; otherwise it failed
 };
 
 // The outcome of one sync or verify.

@@ -71,7 +71,7 @@ ChannelImpl::~ChannelImpl() {
     const std::lock_guard lock(mutex_);
     open = !reason_ && !all_done_locked();
   }
-  if (open) abort(closed_error());
+  if (open) abort({Code::kConnectionLost, 0, "the session was given up"});
   // No connection is added once the channel is over, so the list can be walked without the lock.
   for (const auto& connection : connections_) {
     if (connection->writer.joinable()) connection->writer.join();

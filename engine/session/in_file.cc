@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session/in_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/delta/geometry.h"
+#include "engine/delta/rolling.h"
+#include "engine/delta/zero.h"
+#include "engine/io/file.h"
+#include "engine/io/reader.h"
+#include "engine/session/convert.h"
+#include "engine/session/sizes.h"
+
+namespace volferry::session {
+
+namespace {
+constexpr std::uint64_t kRange = delta::kRangeBytes;
+}
+
+class InFile::Busy {
+ public:
+  explicit Busy(InFile& file) : file_(file) {
+    const std::lock_guard lock(file_.mutex_);
+    ++file_.busy_;
+    over_ = file_.over_;
+  }
+  ~Busy() { file_.leave(); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  bool over() const { return over_; }
+
+ private:
+  InFile& file_;
+  bool over_ = false;
+};
+
+InFile::InFile(const InParts& parts, std::uint32_t req, FileJobPtr job, std::function<void(const End&)> ended,
+               std::function<void()> segment_done)
+    : parts_(parts),
+      req_(req),
+      job_(std::move(job)),
+      ended_(std::move(ended)),
+      segment_done_(std::move(segment_done)),
+      size_(job_->want.size),
+      ranges_(delta::range_count(job_->want.size)) {}
+
+Result<wire::FileRequest> InFile::prepare() {
+  VF_ASSIGN(basis_, parts_.targets.open_basis(*job_));
+  if (basis_) {
+    VF_ASSIGN(basis_size_, io::data_size(basis_.get()));
+  }
+  if (!job_->compare_only) interrupted_ = parts_.targets.open_interrupted(*job_);
+  interrupted_fd_ = interrupted_.get();
+  answered_.resize(ranges_);
+  left_ = ranges_;
+  const bool worth = basis_size_ >= kDeltaFileBytes || (basis_ && job_->device);
+  segmented_ = ranges_ > 0 && (job_->compare_only || worth || interrupted_);
+  if (segmented_) {
+    from_temp_.resize(ranges_);
+    zero_sig_.resize(ranges_);
+    segment_left_.resize((ranges_ + wire::kRangesPerSegment - 1) / wire::kRangesPerSegment);
+  }
+  wire::FileRequest request;
+  request.req = req_;
+  request.dir = job_->dir_number;
+  request.index = job_->index;
+  request.kind = segmented_ ? wire::RequestKind::kSegments : wire::RequestKind::kWhole;
+  request.size = size_;
+  request.basis_size = interrupted_ ? std::max(basis_size_, size_) : basis_size_;
+  request.mtime_s = job_->want.mtime_s;
+  request.mtime_ns = job_->want.mtime_ns;
+  if (job_->compare_only) request.flags |= wire::kRequestCompareOnly;
+  const bool file_to_file = !job_->content_only && basis_ && basis_size_ >= kDeltaFileBytes;
+  if (file_to_file && !job_->compare_only) request.flags |= wire::kRequestRolling;
+  if (parts_.targets.in_place(*job_)) request.flags |= wire::kRequestOrdered;
+  return request;
+}
+
+bool InFile::kept(std::uint64_t range) const {
+  return target_.holds_basis() || (range < from_temp_.size() && from_temp_[range]);
+}
+
+int InFile::read_fd(std::uint64_t range) const {
+  if (range < from_temp_.size() && from_temp_[range]) return interrupted_fd_;
+  return basis_.get();
+}
+
+// ---- signing
+
+bool InFile::sign_next(Worker& worker) {
+  const Busy busy(*this);
+  if (busy.over() || parts_.tally.stopped()) return false;
+  std::uint64_t segment = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (next_segment_ >= segment_left_.size()) return false;
+    segment = next_segment_++;
+  }
+  const std::uint64_t first = segment * wire::kRangesPerSegment;
+  const std::uint64_t last = std::min(first + wire::kRangesPerSegment, ranges_);
+  wire::SegmentRequest request{req_, static_cast<std::uint32_t>(segment), {}};
+  request.ranges.resize(last - first);
+  const auto sign = [&]() -> Status {
+    // What to read of each range: from the interrupted temporary where it has data, else from the old file.
+    std::vector<std::uint64_t> lengths(last - first);
+    io::ReadAhead from_basis(worker.queue(), parts_.pool, basis_.get(), 4);
+    for (std::uint64_t range = first; range < last; ++range) {
+      const std::uint64_t begin = range * kRange;
+      const std::uint64_t length = delta::range_length(range, size_);
+      if (interrupted_fd_ >= 0) {
+        VF_ASSIGN(const auto data, io::next_data(interrupted_fd_, begin, begin + length));
+        if (data) {
+          const std::lock_guard lock(mutex_);
+          from_temp_[range] = true;
+          lengths[range - first] = length;
+          continue;
+        }
+      }
+      const std::uint64_t there = std::min(length, delta::range_length(range, basis_size_));
+      if (there == 0) continue;
+      VF_ASSIGN(const auto data, io::next_data(basis_.get(), begin, begin + there));
+      if (!data) {
+        if (there == length) request.ranges[range - first].kind = wire::RangeSigKind::kZero;
+        continue;
+      }
+      lengths[range - first] = there;
+      from_basis.add(begin, there);
+    }
+    for (std::uint64_t range = first; range < last; ++range) {
+      const std::uint64_t length = lengths[range - first];
+      wire::RangeSig& sig = request.ranges[range - first];
+      if (length == 0) {
+        if (sig.kind == wire::RangeSigKind::kZero) {
+          const std::lock_guard lock(mutex_);
+          zero_sig_[range] = true;
+        }
+        continue;
+      }
+      base::Buffer content;
+      bool temp = false;
+      {
+        const std::lock_guard lock(mutex_);
+        temp = from_temp_[range];
+      }
+      if (temp) {
+        VF_ASSIGN(content, parts_.pool.acquire());
+        VF_ASSIGN(const std::size_t got, io::read_full(interrupted_fd_, content.data(), length, range * kRange));
+        content.set_size(got);
+      } else {
+        VF_ASSIGN(auto piece, from_basis.next());
+        if (piece) content = std::move(piece->data);
+        if (content.size() > length) content.set_size(length);
+      }
+      if (content.size() == delta::range_length(range, size_) && delta::is_zero(content.bytes())) {
+        sig.kind = wire::RangeSigKind::kZero;
+        const std::lock_guard lock(mutex_);
+        zero_sig_[range] = true;
+      } else if (!content.empty()) {
+        sig.kind = wire::RangeSigKind::kDigest;
+        sig.digest = to_wire(parts_.hash.hash_range(content.bytes(), false).digest);
+      }
+    }
+    return {};
+  };
+  if (auto done = sign(); !done) {
+    fail(done.error());
+    return false;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    segment_left_[segment] = static_cast<std::uint32_t>(last - first);
+  }
+  if (!parts_.channel.send(wire::make_frame(request))) return false;
+  return true;
+}
+
+void InFile::on_fine_request(Worker& worker, const wire::FineRequest& request) {
+  const Busy busy(*this);
+  if (busy.over()) return;
+  for (const std::uint64_t range : request.ranges) {
+    wire::FineHashes hashes{req_, range, {}};
+    int fd = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      if (range < ranges_) fd = read_fd(range);
+    }
+    if (fd < 0) return fail({Code::kProtocol, 0, "block hashes asked for a range without basis"});
+    const std::uint64_t limit = fd == basis_.get() ? basis_size_ : size_;
+    const std::uint64_t length = std::min(delta::range_length(range, limit), delta::range_length(range, size_));
+    std::uint8_t* data = worker.scratch(kRange);
+    auto got = io::read_full(fd, data, length, range * kRange);
+    if (!got) return fail(got.error());
+    if (*got > 0) hashes.blocks = parts_.hash.hash_range({data, *got}, true).blocks;
+    if (!parts_.channel.send(wire::make_frame(hashes))) return;
+  }
+}
+
+void InFile::on_rolling_request(Worker& worker, const wire::RollingRequest& request) {
+  const Busy busy(*this);
+  if (busy.over()) return;
+  const int fd = basis_ ? basis_.get() : interrupted_fd_;
+  if (fd < 0) return fail({Code::kProtocol, 0, "rolling signature asked for without basis"});
+  delta::RollingSignature part;
+  part.block_bytes = request.block_bytes;
+  std::uint64_t done = 0;
+  bool sent_last = false;
+  while (!sent_last) {
+    part.weak.clear();
+    part.strong.clear();
+    const std::uint64_t first = done / request.block_bytes;
+    // Four ranges a frame: 1 KiB .. 96 KiB of signatures.
+    while (done < request.length && part.weak.size() + kRange / request.block_bytes <= wire::kMaxRollingBlocks &&
+           part.weak.size() < 4 * kRange / request.block_bytes) {
+      std::uint8_t* data = worker.scratch(kRange);
+      const std::uint64_t length = std::min<std::uint64_t>(kRange, request.length - done);
+      auto got = io::read_full(fd, data, length, request.offset + done);
+      if (!got) return fail(got.error());
+      delta::append_signature(parts_.hash, {data, *got}, part);
+      done += length;
+      if (*got < length) done = request.length;
+    }
+    sent_last = done >= request.length;
+    wire::RollingSignature message{req_, first, sent_last, part.weak, part.strong};
+    if (!parts_.channel.send(wire::make_frame(message))) return;
+  }
+}
+
+// ---- building
+
+Status InFile::ensure_target() {
+  // mutex_ is held: one thread creates, the others wait.
+  if (have_target_) return {};
+  VF_ASSIGN(target_, parts_.targets.create(*job_, std::move(interrupted_), basis_.get()));
+  have_target_ = true;
+  return {};
+}
+
+bool InFile::claim(std::uint64_t first, std::uint64_t count) {
+  const std::lock_guard lock(mutex_);
+  if (first > ranges_ || count > ranges_ - first) return false;
+  for (std::uint64_t range = first; range < first + count; ++range) {
+    if (answered_[range]) return false;
+  }
+  std::fill_n(answered_.begin() + static_cast<std::ptrdiff_t>(first), count, true);
+  return true;
+}
+
+void InFile::settle(std::uint64_t first, std::uint64_t count) {
+  unsigned segments = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    left_ -= count;
+    for (std::uint64_t range = first; segmented_ && range < first + count;) {
+      const std::uint64_t segment = range / wire::kRangesPerSegment;
+      const std::uint64_t stop = std::min(first + count, (segment + 1) * wire::kRangesPerSegment);
+      std::uint32_t& open = segment_left_[segment];
+      const auto closed = static_cast<std::uint32_t>(std::min<std::uint64_t>(open, stop - range));
+      open -= closed;
+      if (open == 0 && closed > 0) ++segments;
+      range = stop;
+    }
+  }
+  for (; segments > 0; --segments) segment_done_();
+}
+
+void InFile::on_range(Worker& worker, const wire::RangeData& data, base::Buffer body) {
+  const Busy busy(*this);
+  if (busy.over()) return;
+  if (auto applied = apply_range(worker, data, std::move(body)); !applied) fail(applied.error());
+}
+
+Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Buffer body) {
+  const std::uint64_t length = delta::range_length(data.range, size_);
+  std::uint64_t total = 0;
+  std::uint64_t literal = 0;
+  for (const wire::RangeOp& op : data.ops) {
+    total += op.length;
+    if (op.kind == wire::OpKind::kLiteral) literal += op.length;
+  }
+  if (length == 0 || total != length || literal != data.raw_bytes || job_->compare_only ||
+      !claim(data.range, 1)) {
+    return fail_with(Code::kProtocol, "range data that does not fit the file");
+  }
+  if (data.compressed) {
+    VF_ASSIGN(body, parts_.coder.decompress(body, data.raw_bytes));
+  }
+  if (body.size() != data.raw_bytes) return fail_with(Code::kProtocol, "range data of another length than announced");
+  VF_ASSIGN(base::Buffer content, build(data, std::move(body), length));
+  if (!equal(data.digest, parts_.hash.hash_range(content.bytes(), false).digest)) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!retried_.insert(data.range).second) {
+        return fail_with(Code::kMismatch, "content of range " + std::to_string(data.range) + " arrived wrong twice");
+      }
+      answered_[data.range] = false;
+    }
+    return parts_.channel.send(wire::make_frame(wire::RangeRetry{req_, data.range}));
+  }
+  parts_.tally.literal_bytes.fetch_add(literal);
+  for (const wire::RangeOp& op : data.ops) {
+    if (op.kind == wire::OpKind::kCopy || op.kind == wire::OpKind::kSame) parts_.tally.matched_bytes.fetch_add(op.length);
+    if (op.kind == wire::OpKind::kHole || op.kind == wire::OpKind::kZero) parts_.tally.zero_bytes.fetch_add(op.length);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    changed_ = true;
+    VF_TRY(ensure_target());
+  }
+  return write_range(worker, data, std::move(content));
+}
+
+Result<base::Buffer> InFile::build(const wire::RangeData& data, base::Buffer body, std::uint64_t length) {
+  if (data.ops.size() == 1 && data.ops[0].kind == wire::OpKind::kLiteral) return body;
+  base::Buffer content = base::Buffer::heap(length);
+  content.set_size(length);
+  int same_fd = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    same_fd = read_fd(data.range);
+  }
+  const int copy_fd = basis_ ? basis_.get() : interrupted_fd_;
+  std::uint64_t at = 0;
+  std::uint64_t taken = 0;
+  for (const wire::RangeOp& op : data.ops) {
+    std::uint8_t* out = content.data() + at;
+    const bool same = op.kind == wire::OpKind::kSame;
+    if (op.kind == wire::OpKind::kLiteral) {
+      std::memcpy(out, body.data() + taken, op.length);
+      taken += op.length;
+    } else if (same || op.kind == wire::OpKind::kCopy) {
+      const int fd = same ? same_fd : copy_fd;
+      if (fd < 0) return fail_with(Code::kProtocol, "a copy without basis");
+      VF_ASSIGN(const std::size_t got,
+                io::read_full(fd, out, op.length, same ? data.range * kRange + at : op.basis_offset));
+      // A basis that is too short makes wrong content, which the digest then tells.
+      if (got < op.length) std::memset(out + got, 0, op.length - got);
+    } else {
+      std::memset(out, 0, op.length);
+    }
+    at += op.length;
+  }
+  return content;
+}
+
+Status InFile::write_range(Worker& worker, const wire::RangeData& data, base::Buffer content) {
+  const std::uint64_t offset = data.range * kRange;
+  bool keeps = false;
+  bool fresh = false;
+  {
+    const std::lock_guard lock(mutex_);
+    keeps = kept(data.range);
+    fresh = !keeps;
+  }
+  const int fd = target_.out.get();
+  const bool whole = data.ops.size() == 1 && data.ops[0].kind == wire::OpKind::kLiteral;
+  if (whole && target_.direct_out && content.size() == kRange && content.slot() >= 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++busy_;
+    }
+    worker.write_later(target_.direct_out.get(), offset, std::move(content), 0, kRange,
+                       [self = shared_from_this(), range = data.range](Status written) {
+                         if (written) {
+                           self->settle(range, 1);
+                         } else {
+                           self->fail(written.error());
+                         }
+                         self->leave();
+                       });
+    return {};
+  }
+  std::uint64_t at = 0;
+  std::uint64_t write_begin = 0;
+  std::uint64_t write_end = 0;
+  const auto flush = [&]() -> Status {
+    if (write_end == write_begin) return {};
+    Status written = io::write_full(fd, content.data() + write_begin, write_end - write_begin, offset + write_begin);
+    write_begin = write_end;
+    return written;
+  };
+  for (const wire::RangeOp& op : data.ops) {
+    const std::uint64_t end = at + op.length;
+    const bool write = op.kind == wire::OpKind::kLiteral || op.kind == wire::OpKind::kCopy ||
+                       (op.kind == wire::OpKind::kSame && !keeps);
+    if (write) {
+      if (write_end != at) {
+        VF_TRY(flush());
+        write_begin = at;
+      }
+      write_end = end;
+    } else {
+      VF_TRY(flush());
+      if (op.kind == wire::OpKind::kZero) {
+        VF_TRY(io::zero_range(fd, offset + at, op.length, io::ZeroMode::kAllocated));
+      } else if (op.kind == wire::OpKind::kHole && !fresh) {
+        VF_TRY(io::zero_range(fd, offset + at, op.length, io::ZeroMode::kHole));
+      }
+    }
+    at = end;
+  }
+  VF_TRY(flush());
+  settle(data.range, 1);
+  return {};
+}
+
+void InFile::on_run(const wire::RangeRun& run) {
+  const Busy busy(*this);
+  if (busy.over()) return;
+  if (auto applied = apply_run(run); !applied) fail(applied.error());
+}
+
+Status InFile::apply_run(const wire::RangeRun& run) {
+  if (run.count == 0 || !claim(run.first, run.count)) {
+    return fail_with(Code::kProtocol, "a run of ranges that does not fit the file");
+  }
+  const std::uint64_t begin = run.first * kRange;
+  const std::uint64_t end = std::min((run.first + run.count) * kRange, size_);
+  if (job_->compare_only) {
+    settle(run.first, run.count);
+    return {};
+  }
+  if (run.kind == wire::OpKind::kSame) {
+    if (!segmented_) return fail_with(Code::kProtocol, "equal ranges without a basis");
+    parts_.tally.matched_bytes.fetch_add(end - begin);
+    bool now = false;
+    {
+      const std::lock_guard lock(mutex_);
+      now = have_target_;
+      if (!now) deferred_.emplace_back(begin, end);
+    }
+    if (now) VF_TRY(copy_basis(begin, end));
+  } else {
+    parts_.tally.zero_bytes.fetch_add(end - begin);
+    const auto mode = run.kind == wire::OpKind::kZero ? io::ZeroMode::kAllocated : io::ZeroMode::kHole;
+    for (std::uint64_t range = run.first; range < run.first + run.count;) {
+      // Neighbours that need the same treatment are done in one call.
+      std::uint64_t stop = range;
+      bool needed = false;
+      {
+        const std::lock_guard lock(mutex_);
+        const auto need = [&](std::uint64_t r) {
+          const bool zero = r < zero_sig_.size() && zero_sig_[r];
+          if (zero && (job_->device || (have_target_ ? target_.holds_basis() : false))) return false;
+          if (zero && !have_target_) return false;
+          return run.kind == wire::OpKind::kZero || !have_target_ || kept(r);
+        };
+        needed = need(range);
+        while (stop < run.first + run.count && need(stop) == needed) ++stop;
+        if (needed && !have_target_) {
+          changed_ = true;
+          VF_TRY(ensure_target());
+        }
+      }
+      if (needed) {
+        const std::uint64_t from = range * kRange;
+        VF_TRY(io::zero_range(target_.out.get(), from, std::min(stop * kRange, size_) - from, mode));
+      } else if (!job_->device) {
+        const std::lock_guard lock(mutex_);
+        // Equal zeros: like other equal ranges, in case a target is made later.
+        if (!have_target_) deferred_.emplace_back(range * kRange, std::min(stop * kRange, size_));
+      }
+      range = stop;
+    }
+  }
+  settle(run.first, run.count);
+  return {};
+}
+
+Status InFile::copy_basis(std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t range = begin / kRange; range * kRange < end;) {
+    const auto skip = [&](std::uint64_t r) {
+      const std::lock_guard lock(mutex_);
+      return kept(r);
+    };
+    if (skip(range)) {
+      ++range;
+      continue;
+    }
+    std::uint64_t stop = range;
+    while (stop * kRange < end && !skip(stop)) ++stop;
+    const std::uint64_t limit = std::min(stop * kRange, end);
+    for (std::uint64_t at = range * kRange; at < limit;) {
+      VF_ASSIGN(const auto data, io::next_data(basis_.get(), at, limit));
+      if (!data) break;
+      VF_TRY(io::copy_range(basis_.get(), data->begin, target_.out.get(), data->begin, data->end - data->begin));
+      at = data->end;
+    }
+    range = stop;
+  }
+  return {};
+}
+
+// ---- ending
+
+void InFile::on_end(wire::FileEnd end) {
+  const Busy busy(*this);
+  if (busy.over()) return;
+  const std::string path = job_->path();
+  const std::lock_guard lock(mutex_);
+  source_end_ = std::move(end);
+  const wire::FileEnd& told = *source_end_;
+  switch (told.result) {
+    case wire::FileResult::kOk:
+    case wire::FileResult::kSame: break;
+    case wire::FileResult::kDiffers:
+      end_.outcome = Outcome::kDiffers;
+      over_ = true;
+      break;
+    case wire::FileResult::kChanged:
+      end_.again = told.has_meta;
+      if (told.has_meta) end_.meta = told.meta;
+      if (!told.has_meta) parts_.tally.item_changed(path, "kept changing while it was read");
+      over_ = true;
+      break;
+    case wire::FileResult::kVanished:
+      parts_.tally.item_changed(path, "vanished before it could be read");
+      over_ = true;
+      break;
+    case wire::FileResult::kError:
+      parts_.tally.source_errors.fetch_add(1);
+      parts_.tally.item_error(path, told.os_errno, told.text);
+      over_ = true;
+      break;
+  }
+}
+
+Status InFile::finish() {
+  // Nothing else runs on the file now.
+  if (source_end_->has_meta) {
+    wire::EntryMeta meta = source_end_->meta;
+    if (meta.size != size_ && !job_->content_only) return fail_with(Code::kProtocol, "a file's size changed at its end");
+    meta.hardlink_group = job_->want.hardlink_group;
+    meta.size = size_;
+    if (!job_->content_only) job_->want = std::move(meta);
+  }
+  if (job_->compare_only) {
+    end_.outcome = Outcome::kSame;
+    return {};
+  }
+  const bool same_size = job_->device || (job_->old && job_->old->meta.size == size_);
+  if (!changed_ && !have_target_ && segmented_ && same_size && !job_->new_inode && interrupted_fd_ < 0) {
+    end_.outcome = Outcome::kSame;
+    // job_done counts the content of an equal file.
+    parts_.tally.matched_bytes.fetch_sub(std::min(parts_.tally.matched_bytes.load(), size_));
+    return {};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    VF_TRY(ensure_target());
+  }
+  for (const auto& [begin, end] : deferred_) VF_TRY(copy_basis(begin, end));
+  VF_TRY(parts_.targets.install(*job_, target_));
+  end_.outcome = Outcome::kInstalled;
+  return {};
+}
+
+void InFile::fail(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_) return;
+    over_ = true;
+    end_ = {};
+  }
+  if (error.code == Code::kProtocol) {
+    parts_.channel.abort(error);
+    parts_.tally.fail(error);
+  } else if (error.code == Code::kMismatch) {
+    parts_.tally.item_error(job_->path(), error);
+  } else if (error.code != Code::kConnectionLost && error.code != Code::kCancelled) {
+    parts_.tally.destination_error(job_->path(), error);
+  }
+}
+
+void InFile::abandon() {
+  const Busy busy(*this);
+  const std::lock_guard lock(mutex_);
+  if (!over_) end_ = {};
+  over_ = true;
+}
+
+// The last operation to leave ends the file, if it is over or complete.
+void InFile::leave() {
+  bool complete = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--busy_ > 0 || reported_) return;
+    complete = !over_ && left_ == 0 && source_end_.has_value();
+    if (!over_ && !complete) return;
+    reported_ = true;
+    ++busy_;  // for finish, so that nothing else ends it
+  }
+  if (complete) {
+    if (auto finished = finish(); !finished) fail(finished.error());
+  }
+  unsigned open_segments = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    for (const std::uint32_t left : segment_left_) open_segments += left > 0 ? 1 : 0;
+    std::fill(segment_left_.begin(), segment_left_.end(), 0);
+    if (have_target_) {
+      // What has arrived serves the next try or run, unless this failed for a reason that stays.
+      const bool keep = end_.again || parts_.tally.stopped();
+      if (end_.outcome != Outcome::kInstalled) parts_.targets.discard(*job_, target_, keep);
+    }
+  }
+  for (; open_segments > 0; --open_segments) segment_done_();
+  (void)parts_.channel.send(wire::make_frame(wire::FileCancel{req_}));
+  ended_(end_);
+  const std::lock_guard lock(mutex_);
+  --busy_;
+}
+
+}  // namespace volferry::session

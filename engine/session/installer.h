@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts metadata on what has been built at the destination, in the order that keeps it true: owner (which clears setuid
+// and capabilities), mode, ACLs and attributes with security.capability last, times.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/io/metadata.h"
+#include "engine/io/xattrs.h"
+#include "engine/session/tally.h"
+#include "engine/session/volume_options.h"
+#include "engine/transport/wire/messages.h"
+
+namespace volferry::session {
+
+// What differs between an entry as wanted and as it is.
+struct MetaDiff {
+  bool owner = false;
+  bool group = false;
+  bool mode = false;
+  bool mtime = false;
+  bool acl = false;
+  bool xattr = false;
+  bool any() const { return owner || group || mode || mtime || acl || xattr; }
+};
+
+// What stands at the destination now, or what a newly made item starts with.
+struct Present {
+  io::Metadata meta;
+  io::XattrList xattrs;
+};
+
+class Installer {
+ public:
+  Installer(const VolumeOptions& options, Tally& tally);
+
+  // Reads what stands there now.
+  Result<Present> read(int dirfd, const std::string& name, const io::Metadata& meta) const;
+  // Under the options: what is not carried never differs.
+  MetaDiff compare(const wire::EntryMeta& want, const Present& present) const;
+  // Applies what differs. `fd` is the open item, or -1: then `dirfd` and `name` name it.
+  Status apply(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
+               const Present& present);
+  // Sets the owner of an item that could not be changed for lack of privilege apart from real errors.
+  bool can_chown() const { return can_chown_; }
+  bool can_override() const { return can_override_; }
+  std::uint16_t new_mode(const wire::EntryMeta& want) const;  // of a new item, without --no-perms: as wanted
+
+ private:
+  Status apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
+                     const io::Metadata& have);
+
+  const VolumeOptions& options_;
+  Tally& tally_;
+  bool can_chown_ = false;
+  bool can_override_ = false;
+  std::uint16_t umask_ = 022;
+};
+
+}  // namespace volferry::session

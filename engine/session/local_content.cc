@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session/local_content.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/delta/geometry.h"
+#include "engine/delta/zero.h"
+#include "engine/io/file.h"
+#include "engine/session/convert.h"
+#include "engine/session/sizes.h"
+
+namespace volferry::session {
+
+namespace {
+// Compared and copied by this much at a time: two of them fit a core's L2 cache here (1 MiB), and a system call for each
+// costs below a hundredth of the copy.
+constexpr std::uint64_t kPiece = 256u << 10;
+
+// An error of the source, told apart from those of the destination.
+Error source_error(Error error) {
+  error.code = Code::kSourceRead;
+  return error;
+}
+}  // namespace
+
+void LocalContent::fetch(FileJobPtr job) {
+  workers_.post(Workers::Lane::kNormal, [this, job = std::move(job)](Worker& worker) {
+    const std::string path = job->path();
+    for (;;) {
+      if (tally_.stopped() || (tally_.is_full() && !job->compare_only)) {
+        return sink_.job_done(job, Outcome::kFailed);
+      }
+      auto outcome = copy(worker, *job);
+      if (outcome) return sink_.job_done(job, *outcome);
+      const Error& error = outcome.error();
+      if (error.code == Code::kMismatch && ++job->tries < kChangeRetries) continue;
+      if (error.code == Code::kMismatch) {
+        tally_.item_changed(path, "kept changing while it was read");
+      } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
+        tally_.item_changed(path, "vanished before it could be read");
+      } else if (error.code == Code::kSourceRead) {
+        tally_.source_errors.fetch_add(1);
+        tally_.item_error(path, error);
+      } else {
+        tally_.destination_error(path, error);
+      }
+      return sink_.job_done(job, Outcome::kFailed);
+    }
+  });
+}
+
+Result<Outcome> LocalContent::copy(Worker& worker, FileJob& job) {
+  auto source = source_.open_file(job.dir_number, job.index);
+  if (!source) return std::unexpected(source_error(source.error()));
+  if (source->meta.size != job.want.size || source->meta.mtime != mtime_of(job.want)) {
+    auto meta = source_.describe(source->fd.get());
+    if (!meta) return std::unexpected(source_error(meta.error()));
+    const std::uint64_t group = job.want.hardlink_group;
+    job.want = std::move(*meta);
+    job.want.hardlink_group = group;
+    job.want.size = source->meta.size;
+  }
+  return copy_opened(worker, job, *source);
+}
+
+Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source) {
+  const std::uint64_t size = source.meta.size;
+  const int from = source.fd.get();
+  const bool device = source.meta.type == io::FileType::kBlockDevice;
+  const auto check_source = [&]() -> Status {
+    if (device) return {};
+    auto after = io::stat_fd(from);
+    if (!after) return std::unexpected(source_error(after.error()));
+    if (!io::unchanged(source.meta, *after)) return fail_with(Code::kMismatch, "source moved");
+    return {};
+  };
+  VF_ASSIGN(const base::UniqueFd basis, targets_.open_basis(job));
+  const bool same_size = basis && !job.device && job.old->meta.size == size;
+  const bool in_place = targets_.in_place(job);
+  if (job.compare_only || (same_size && !in_place && !job.new_inode)) {
+    VF_ASSIGN(const bool equal, equal_content(worker, from, basis.get(), size));
+    if (job.compare_only) {
+      VF_TRY(check_source());
+      return equal ? Outcome::kSame : Outcome::kDiffers;
+    }
+    if (equal) {
+      VF_TRY(check_source());
+      return Outcome::kSame;
+    }
+  }
+  // An interrupted run's temporary saves nothing here: copying is as fast as comparing.
+  VF_ASSIGN(Target target, targets_.create(job, base::UniqueFd(), -1));
+  const auto build = [&]() -> Status {
+    if (in_place) {
+      VF_TRY(update_in_place(worker, source, target.out.get(), size));
+    } else {
+      bool cloned = false;
+      if (!device && size > 0) {
+        VF_ASSIGN(cloned, io::clone_file(from, target.out.get()));
+      }
+      if (cloned) {
+        tally_.matched_bytes.fetch_add(size);
+      } else if (device) {
+        VF_TRY(update_in_place(worker, source, target.out.get(), size));
+      } else {
+        VF_TRY(copy_whole(from, target.out.get(), size));
+      }
+    }
+    VF_TRY(check_source());
+    return targets_.install(job, target);
+  };
+  if (auto built = build(); !built) {
+    targets_.discard(job, target, false);
+    return std::unexpected(built.error());
+  }
+  return Outcome::kInstalled;
+}
+
+Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint64_t size) {
+  std::uint8_t* first = worker.scratch(2 * kPiece);
+  std::uint8_t* second = first + kPiece;
+  for (std::uint64_t at = 0; at < size;) {
+    if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+    VF_ASSIGN(const auto data_a, io::next_data(a, at, size));
+    VF_ASSIGN(const auto data_b, io::next_data(b, at, size));
+    if (!data_a && !data_b) break;
+    // Skip what is a hole in both.
+    at = std::min(data_a ? data_a->begin : size, data_b ? data_b->begin : size) / delta::kBlockBytes *
+         delta::kBlockBytes;
+    const std::uint64_t end = std::max(data_a ? data_a->end : 0, data_b ? data_b->end : 0);
+    for (; at < std::min(end, size); at += kPiece) {
+      const std::uint64_t length = std::min(kPiece, size - at);
+      auto got_a = io::read_full(a, first, length, at);
+      if (!got_a) return std::unexpected(source_error(got_a.error()));
+      VF_ASSIGN(const std::size_t got_b, io::read_full(b, second, length, at));
+      if (*got_a < length) return fail_with(Code::kMismatch, "source shrank");
+      if (got_b < length || std::memcmp(first, second, length) != 0) return false;
+    }
+  }
+  return true;
+}
+
+Status LocalContent::copy_whole(int from, int to, std::uint64_t size) {
+  for (std::uint64_t at = 0; at < size;) {
+    auto data = io::next_data(from, at, size);
+    if (!data) return std::unexpected(source_error(data.error()));
+    tally_.zero_bytes.fetch_add((*data ? (*data)->begin : size) - at);
+    if (!*data) break;
+    // In steps, so that a stop is noticed.
+    constexpr std::uint64_t kStep = 64u << 20;
+    for (std::uint64_t begin = (*data)->begin; begin < (*data)->end; begin += kStep) {
+      if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+      const std::uint64_t length = std::min(kStep, (*data)->end - begin);
+      Status copied = io::copy_range(from, begin, to, begin, length);
+      if (!copied && copied.error().code == Code::kSourceRead && copied.error().os_errno == 0) {
+        return fail_with(Code::kMismatch, "source shrank");
+      }
+      VF_TRY(copied);
+      tally_.literal_bytes.fetch_add(length);
+    }
+    at = (*data)->end;
+  }
+  return {};
+}
+
+Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end) {
+  tally_.zero_bytes.fetch_add(end - begin);
+  for (std::uint64_t at = begin; at < end;) {
+    if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+    VF_ASSIGN(const auto data, io::next_data(to, at, end));
+    if (!data) break;
+    at = data->begin;
+    // Zero only what is not: a write, or even a discard, would wear or unshare what is right already.
+    for (; at < data->end; at += kPiece) {
+      const std::uint64_t length = std::min(kPiece, data->end - at);
+      std::uint8_t* there = worker.scratch(2 * kPiece);
+      VF_ASSIGN(const std::size_t got, io::read_full(to, there, length, at));
+      VF_ASSIGN(const io::Metadata meta, io::stat_fd(to));
+      const bool device = meta.type == io::FileType::kBlockDevice;
+      if (device && delta::is_zero({there, got})) continue;
+      VF_TRY(io::zero_range(to, at, length, io::ZeroMode::kHole));
+    }
+  }
+  return {};
+}
+
+Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length,
+                                  bool device) {
+  std::uint8_t* source = worker.scratch(2 * kPiece);
+  std::uint8_t* there = source + kPiece;
+  auto got = io::read_full(from, source, length, begin);
+  if (!got) return std::unexpected(source_error(got.error()));
+  if (*got < length) return fail_with(Code::kMismatch, "source shrank");
+  VF_ASSIGN(const std::size_t old, io::read_full(to, there, length, begin));
+  if (old == length && std::memcmp(source, there, length) == 0) {
+    tally_.matched_bytes.fetch_add(length);
+    return {};
+  }
+  std::uint64_t from_block = length;  // start of the run to write, or length: none
+  const auto flush = [&](std::uint64_t end) -> Status {
+    if (from_block >= end) return {};
+    Status written = io::write_full(to, source + from_block, end - from_block, begin + from_block);
+    tally_.literal_bytes.fetch_add(end - from_block);
+    from_block = length;
+    return written;
+  };
+  for (std::uint64_t at = 0; at < length; at += delta::kBlockBytes) {
+    const std::uint64_t step = std::min(delta::kBlockBytes, length - at);
+    const bool same = at + step <= old && std::memcmp(source + at, there + at, step) == 0;
+    const bool zero = !same && device && delta::is_zero({source + at, step});
+    if (same || zero) {
+      VF_TRY(flush(at));
+      (same ? tally_.matched_bytes : tally_.zero_bytes).fetch_add(step);
+      if (zero) VF_TRY(io::zero_range(to, begin + at, step, io::ZeroMode::kHole));
+    } else if (from_block == length) {
+      from_block = at;
+    }
+  }
+  return flush(length);
+}
+
+Status LocalContent::update_in_place(Worker& worker, const SourceTree::OpenedFile& source, int to,
+                                     std::uint64_t size) {
+  const int from = source.fd.get();
+  // Zeros of a device carry no wish to be allocated at the other end.
+  const bool device = source.meta.type == io::FileType::kBlockDevice;
+  for (std::uint64_t at = 0; at < size;) {
+    auto data = io::next_data(from, at, size);
+    if (!data) return std::unexpected(source_error(data.error()));
+    const std::uint64_t begin = *data ? (*data)->begin : size;
+    VF_TRY(clear_range(worker, to, at, begin));
+    if (!*data) break;
+    for (at = begin; at < (*data)->end; at += kPiece) {
+      if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+      VF_TRY(update_range(worker, from, to, at, std::min(kPiece, (*data)->end - at), device));
+    }
+    at = (*data)->end;
+  }
+  return {};
+}
+
+}  // namespace volferry::session

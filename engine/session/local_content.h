@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "engine/session/file_job.h"
+#include "engine/session/source_tree.h"
+#include "engine/session/targets.h"
+#include "engine/session/workers.h"
+
+namespace volferry::session {
+
+// Both volumes on this machine: no protocol and no hashes. A new file is a reflink where the file system can, else
+// copied inside the kernel, holes skipped; what is written in place is compared first, and only blocks that differ are
+// written.
+class LocalContent final : public ContentSource {
+ public:
+  // References outlive it.
+  LocalContent(SourceTree& source, Workers& workers, const VolumeOptions& options, Targets& targets, Tally& tally,
+               JobSink& sink)
+      : source_(source), workers_(workers), options_(options), targets_(targets), tally_(tally), sink_(sink) {}
+
+  void fetch(FileJobPtr job) override;
+  void dir_released(std::uint32_t dir) override { source_.release(dir); }
+  void quiesce() override { tally_.stopped() ? workers_.stop() : workers_.drain(); }
+
+ private:
+  // kMismatch: the source moved while it was read.
+  Result<Outcome> copy(Worker& worker, FileJob& job);
+  Result<Outcome> copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source);
+  Result<bool> equal_content(Worker& worker, int a, int b, std::uint64_t size);
+  Status copy_whole(int from, int to, std::uint64_t size);
+  Status update_in_place(Worker& worker, const SourceTree::OpenedFile& source, int to, std::uint64_t size);
+  Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length, bool device);
+  Status clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end);
+
+  SourceTree& source_;
+  Workers& workers_;
+  const VolumeOptions& options_;
+  Targets& targets_;
+  Tally& tally_;
+  JobSink& sink_;
+};
+
+}  // namespace volferry::session

@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session/out_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine/delta/aligned.h"
+#include "engine/delta/geometry.h"
+#include "engine/delta/zero.h"
+#include "engine/io/reader.h"
+#include "engine/session/convert.h"
+#include "engine/session/sizes.h"
+
+namespace volferry::session {
+
+namespace {
+constexpr std::uint64_t kRange = delta::kRangeBytes;
+constexpr std::uint64_t kSegment = kRange * wire::kRangesPerSegment;
+}  // namespace
+
+// Joins neighbouring ranges of one kind into RangeRun frames.
+class OutFileWork::Runs {
+ public:
+  explicit Runs(OutFileWork& work) : work_(work) {}
+  Status add(wire::OpKind kind, std::uint64_t range) {
+    if (run_.count > 0 && (run_.kind != kind || run_.first + run_.count != range)) VF_TRY(flush());
+    if (run_.count == 0) run_ = {work_.file_->request.req, kind, range, 0};
+    ++run_.count;
+    return {};
+  }
+  Status flush() {
+    if (run_.count == 0) return {};
+    wire::RangeRun run = run_;
+    run.count = std::exchange(run_.count, 0);
+    VF_TRY(work_.parts_.channel.send(wire::make_frame(run), work_.file_->request.req));
+    work_.answered(run.count);
+    return {};
+  }
+
+ private:
+  OutFileWork& work_;
+  wire::RangeRun run_;
+};
+
+bool OutFileWork::SegmentMap::all_hole(std::uint64_t begin, std::uint64_t end) const {
+  const auto it = std::partition_point(data.begin(), data.end(),
+                                       [&](const io::Extent& extent) { return extent.end <= begin; });
+  return it == data.end() || it->begin >= end;
+}
+
+bool OutFileWork::ensure_open() {
+  if (file_->over.load() || parts_.tally.stopped()) return false;
+  const std::lock_guard lock(file_->open_mutex);
+  if (file_->opened) return true;
+  auto opened = parts_.source.open_file(file_->request.dir, file_->request.index);
+  if (!opened) {
+    if (opened.error().code == Code::kProtocol) sender_.protocol_error(opened.error());
+    failed(opened.error());
+    return false;
+  }
+  file_->before = opened->meta;
+  file_->fd = std::move(opened->fd);
+  file_->size = file_->before.size;
+  file_->ranges = delta::range_count(file_->size);
+  if (file_->size != file_->request.size) {
+    end(wire::FileResult::kChanged, nullptr);
+    return false;
+  }
+  if (parts_.direct_reads && file_->size >= kDirectBytes && !io::mostly_cached(file_->fd.get(), file_->size) &&
+      io::direct_alignment(file_->fd.get()).value_or(1u << 30) <= 4096) {
+    const std::string self = "/proc/self/fd/" + std::to_string(file_->fd.get());
+    file_->direct_fd = base::UniqueFd(::open(self.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  }
+  file_->opened = true;
+  return true;
+}
+
+void OutFileWork::failed(const Error& error) {
+  if (error.code == Code::kCancelled || error.code == Code::kConnectionLost) return;
+  if (error.os_errno == ENOENT) return end(wire::FileResult::kVanished, &error);
+  parts_.tally.source_errors.fetch_add(1);
+  end(wire::FileResult::kError, &error);
+}
+
+void OutFileWork::end(wire::FileResult result, const Error* error) {
+  if (file_->over.exchange(true)) return;
+  wire::FileEnd message;
+  message.req = file_->request.req;
+  message.result = result;
+  if (error != nullptr) {
+    message.os_errno = error->os_errno;
+    message.text = error->context;
+  }
+  const bool content = result == wire::FileResult::kOk || result == wire::FileResult::kSame ||
+                       result == wire::FileResult::kDiffers;
+  if (result == wire::FileResult::kChanged ||
+      (content && (file_->before.mtime.seconds != file_->request.mtime_s ||
+                   file_->before.mtime.nanoseconds != file_->request.mtime_ns))) {
+    if (auto meta = parts_.source.describe(file_->fd.get())) {
+      message.has_meta = true;
+      message.meta = std::move(*meta);
+      if (file_->before.type == io::FileType::kBlockDevice) message.meta.size = file_->size;
+    }
+  }
+  (void)parts_.channel.send(wire::make_frame(message), file_->request.req);
+  if (content) {
+    // Kept until the receiver has verified every range: it may ask for one again.
+    file_->over.store(false);
+    return;
+  }
+  const std::lock_guard lock(sender_.mutex_);
+  sender_.files_.erase(file_->request.req);
+}
+
+void OutFileWork::answered(std::uint64_t count) {
+  if (file_->left.fetch_sub(count) == count) finish();
+  if (file_->request.kind == wire::RequestKind::kSegments) decided(count);
+}
+
+void OutFileWork::finish() {
+  auto after = io::stat_fd(file_->fd.get());
+  if (!after) return failed(after.error());
+  if (file_->before.type == io::FileType::kBlockDevice) after->size = file_->before.size;
+  const bool still = file_->before.type == io::FileType::kBlockDevice || io::unchanged(file_->before, *after);
+  if (!still) return end(wire::FileResult::kChanged, nullptr);
+  end(file_->compare_only() ? wire::FileResult::kSame : wire::FileResult::kOk, nullptr);
+}
+
+Result<OutFileWork::SegmentMap> OutFileWork::map_segment(std::uint64_t begin, std::uint64_t end) const {
+  SegmentMap map;
+  const std::uint64_t stop = std::min(end, file_->size);
+  for (std::uint64_t at = begin; at < stop;) {
+    VF_ASSIGN(const std::optional<io::Extent> extent, io::next_data(file_->fd.get(), at, stop));
+    if (!extent) break;
+    map.data.push_back(*extent);
+    at = extent->end;
+  }
+  return map;
+}
+
+void OutFileWork::mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offset,
+                             const SegmentMap& map) const {
+  // A device does not tell its holes; zeros there need no space at the other end.
+  const bool device = file_->before.type == io::FileType::kBlockDevice;
+  std::vector<wire::RangeOp> out;
+  std::uint64_t at = offset;
+  for (const wire::RangeOp& op : ops) {
+    std::uint64_t left = op.length;
+    while (left > 0) {
+      std::uint64_t piece = left;
+      wire::OpKind kind = op.kind;
+      if (kind == wire::OpKind::kZero) {
+        if (device) {
+          kind = wire::OpKind::kHole;
+        } else {
+          const auto it = std::partition_point(map.data.begin(), map.data.end(),
+                                               [&](const io::Extent& extent) { return extent.end <= at; });
+          const bool hole = it == map.data.end() || it->begin > at;
+          if (hole) kind = wire::OpKind::kHole;
+          const std::uint64_t limit = hole ? (it == map.data.end() ? at + left : it->begin) : it->end;
+          piece = std::min(left, limit - at);
+        }
+      }
+      if (!out.empty() && out.back().kind == kind && kind != wire::OpKind::kCopy) {
+        out.back().length += static_cast<std::uint32_t>(piece);
+      } else {
+        out.push_back({kind, static_cast<std::uint32_t>(piece), op.basis_offset});
+      }
+      at += piece;
+      left -= piece;
+    }
+  }
+  ops = std::move(out);
+}
+
+Status OutFileWork::send_range(std::uint64_t range, base::Buffer content, std::vector<wire::RangeOp> ops,
+                               const delta::Digest& digest) {
+  std::size_t literal = 0;
+  std::size_t at = 0;
+  for (const wire::RangeOp& op : ops) {
+    if (op.kind == wire::OpKind::kLiteral) {
+      if (literal != at) std::memmove(content.data() + literal, content.data() + at, op.length);
+      literal += op.length;
+    }
+    at += op.length;
+  }
+  content.set_size(literal);
+  // A short body must not keep a whole slot while it waits to be sent.
+  if (literal <= wire::kHeapBodyBytes) content = base::Buffer::copy_of(content.bytes());
+  wire::RangeData data;
+  data.req = file_->request.req;
+  data.range = range;
+  data.raw_bytes = static_cast<std::uint32_t>(literal);
+  data.digest = to_wire(digest);
+  data.ops = std::move(ops);
+  parts_.coder.observe_link(parts_.channel.stats().wire_sent);
+  data.compressed = parts_.coder.compress(content);
+  std::optional<std::uint32_t> hint;
+  if (file_->ordered()) hint = file_->request.req;
+  return parts_.channel.send(wire::make_frame(data, std::move(content)), hint);
+}
+
+Status OutFileWork::send_plain(std::uint64_t range, base::Buffer content, const SegmentMap& map) {
+  const delta::Digest digest = parts_.hash.hash_range(content.bytes(), false).digest;
+  std::vector<wire::RangeOp> ops = to_wire(delta::literal_or_zero(content.bytes()));
+  mark_holes(ops, range * kRange, map);
+  return send_range(range, std::move(content), std::move(ops), digest);
+}
+
+Result<base::Buffer> OutFileWork::read_range(std::uint64_t range) {
+  VF_ASSIGN(base::Buffer content, parts_.pool.acquire());
+  const std::uint64_t length = delta::range_length(range, file_->size);
+  VF_ASSIGN(const std::size_t got, io::read_full(file_->fd.get(), content.data(), length, range * kRange));
+  content.set_size(got);
+  return content;
+}
+
+void OutFileWork::start_whole() {
+  if (!ensure_open()) return;
+  if (file_->ranges == 0) return finish();
+  file_->left = file_->ranges;
+  const std::uint64_t segments = (file_->ranges + wire::kRangesPerSegment - 1) / wire::kRangesPerSegment;
+  const unsigned jobs = static_cast<unsigned>(std::min<std::uint64_t>(segments, parts_.workers.count()));
+  for (unsigned i = 0; i < jobs; ++i) {
+    parts_.workers.post(Workers::Lane::kNormal, [sender = &sender_, file = file_](Worker& worker) {
+      OutFileWork(*sender, file).whole_job(worker);
+    });
+  }
+}
+
+void OutFileWork::whole_job(Worker& worker) {
+  if (!ensure_open()) return;
+  const std::uint64_t segment = file_->next_segment.fetch_add(1);
+  const std::uint64_t first = segment * wire::kRangesPerSegment;
+  if (first >= file_->ranges) return;
+  const std::uint64_t last = std::min(first + wire::kRangesPerSegment, file_->ranges);
+  const auto send_all = [&]() -> Status {
+    VF_ASSIGN(const SegmentMap map, map_segment(first * kRange, last * kRange));
+    Runs runs(*this);
+    const int fd = file_->direct_fd ? file_->direct_fd.get() : file_->fd.get();
+    io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
+    for (std::uint64_t range = first; range < last; ++range) {
+      const std::uint64_t length = delta::range_length(range, file_->size);
+      if (!map.all_hole(range * kRange, range * kRange + length)) reader.add(range * kRange, length);
+    }
+    for (std::uint64_t range = first; range < last; ++range) {
+      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      const std::uint64_t length = delta::range_length(range, file_->size);
+      if (map.all_hole(range * kRange, range * kRange + length)) {
+        VF_TRY(runs.add(wire::OpKind::kHole, range));
+        continue;
+      }
+      VF_ASSIGN(std::optional<io::ReadPiece> piece, reader.next());
+      if (!piece || piece->data.size() < length) {  // shrank: the final check will tell the receiver
+        end(wire::FileResult::kChanged, nullptr);
+        return {};
+      }
+      if (delta::is_zero(piece->data.bytes())) {
+        const bool device = file_->before.type == io::FileType::kBlockDevice;
+        VF_TRY(runs.add(device ? wire::OpKind::kHole : wire::OpKind::kZero, range));
+        continue;
+      }
+      VF_TRY(runs.flush());
+      VF_TRY(send_plain(range, std::move(piece->data), map));
+      answered(1);
+    }
+    return runs.flush();
+  };
+  if (auto sent = send_all(); !sent) return failed(sent.error());
+  if (file_->over.load() || file_->next_segment.load() * wire::kRangesPerSegment >= file_->ranges) return;
+  parts_.workers.post(Workers::Lane::kNormal, [sender = &sender_, file = file_](Worker& next) {
+    OutFileWork(*sender, file).whole_job(next);
+  });
+}
+
+void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& request) {
+  if (!ensure_open()) return;
+  const std::uint64_t first = static_cast<std::uint64_t>(request.segment) * wire::kRangesPerSegment;
+  const std::uint64_t last = first + request.ranges.size();
+  if (last > file_->ranges) {
+    return sender_.protocol_error({Code::kProtocol, 0, "segment request past the end of the file"});
+  }
+  const bool device = file_->before.type == io::FileType::kBlockDevice;
+  const auto compare_all = [&]() -> Status {
+    VF_ASSIGN(const SegmentMap map, map_segment(first * kRange, last * kRange));
+    Runs runs(*this);
+    wire::FineRequest fine{file_->request.req, {}};
+    const auto ask_fine = [&]() -> Status {
+      if (fine.ranges.empty()) return {};
+      Status sent = parts_.channel.send(wire::make_frame(fine));
+      fine.ranges.clear();
+      return sent;
+    };
+    const int fd = file_->direct_fd ? file_->direct_fd.get() : file_->fd.get();
+    io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
+    for (std::uint64_t range = first; range < last; ++range) {
+      const std::uint64_t length = delta::range_length(range, file_->size);
+      if (!map.all_hole(range * kRange, range * kRange + length)) reader.add(range * kRange, length);
+    }
+    for (std::uint64_t range = first; range < last; ++range) {
+      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      const wire::RangeSig& theirs = request.ranges[range - first];
+      const std::uint64_t length = delta::range_length(range, file_->size);
+      base::Buffer content;
+      bool zero = map.all_hole(range * kRange, range * kRange + length);
+      wire::OpKind zero_kind = wire::OpKind::kHole;
+      if (!zero) {
+        VF_ASSIGN(std::optional<io::ReadPiece> piece, reader.next());
+        if (!piece || piece->data.size() < length) {
+          end(wire::FileResult::kChanged, nullptr);
+          return {};
+        }
+        content = std::move(piece->data);
+        zero = delta::is_zero(content.bytes());
+        if (zero && !device) zero_kind = wire::OpKind::kZero;
+      }
+      const bool both_digests = !zero && theirs.kind == wire::RangeSigKind::kDigest;
+      const bool same = (zero && theirs.kind == wire::RangeSigKind::kZero) ||
+                        (both_digests &&
+                         equal(theirs.digest, parts_.hash.hash_range(content.bytes(), false).digest));
+      if (!same && file_->compare_only()) {
+        end(wire::FileResult::kDiffers, nullptr);
+        return {};
+      }
+      if (zero || same) {
+        VF_TRY(runs.add(zero ? zero_kind : wire::OpKind::kSame, range));
+        continue;
+      }
+      VF_TRY(runs.flush());
+      if (!both_digests) {
+        // Data past the end of the basis may have come from inside it.
+        if (theirs.kind == wire::RangeSigKind::kNone && put_aside(range)) continue;
+        VF_TRY(send_plain(range, std::move(content), map));
+        answered(1);
+        continue;
+      }
+      bool give_up = false;
+      {
+        const std::lock_guard lock(file_->decide_mutex);
+        give_up = file_->rolling_allowed() && file_->fine_hits == 0 && file_->fine_misses >= kFineGiveUp;
+      }
+      if (give_up && put_aside(range)) continue;
+      fine.ranges.push_back(range);
+      if (fine.ranges.size() >= 4) VF_TRY(ask_fine());
+    }
+    VF_TRY(ask_fine());
+    return runs.flush();
+  };
+  if (auto compared = compare_all(); !compared) failed(compared.error());
+}
+
+bool OutFileWork::put_aside(std::uint64_t range) {
+  if (!file_->rolling_allowed()) return false;
+  {
+    const std::lock_guard lock(file_->decide_mutex);
+    file_->unmatched.insert(range);
+  }
+  decided(1);
+  return true;
+}
+
+void OutFileWork::fine_job(Worker& /*worker*/, const wire::FineHashes& hashes) {
+  if (!ensure_open()) return;
+  const auto work = [&]() -> Status {
+    if (hashes.range >= file_->ranges) return fail_with(Code::kProtocol, "block hashes past the end of the file");
+    VF_ASSIGN(base::Buffer content, read_range(hashes.range));
+    const std::uint64_t length = delta::range_length(hashes.range, file_->size);
+    if (content.size() < length) {
+      end(wire::FileResult::kChanged, nullptr);
+      return {};
+    }
+    const delta::RangeHash mine = parts_.hash.hash_range(content.bytes(), true);
+    const std::uint64_t basis_bytes = delta::range_length(hashes.range, file_->request.basis_size);
+    std::vector<wire::RangeOp> ops =
+        to_wire(delta::compare_blocks(content.bytes(), mine.blocks, hashes.blocks, basis_bytes));
+    const bool hit = std::ranges::any_of(ops, [](const wire::RangeOp& op) { return op.kind == wire::OpKind::kSame; });
+    {
+      const std::lock_guard lock(file_->decide_mutex);
+      ++(hit ? file_->fine_hits : file_->fine_misses);
+    }
+    if (!hit && put_aside(hashes.range)) return {};
+    const std::uint64_t offset = hashes.range * kRange;
+    VF_ASSIGN(const SegmentMap map, map_segment(offset, offset + length));
+    mark_holes(ops, offset, map);
+    VF_TRY(send_range(hashes.range, std::move(content), std::move(ops), mine.digest));
+    answered(1);
+    return {};
+  };
+  if (auto done = work(); !done) {
+    if (done.error().code == Code::kProtocol) return sender_.protocol_error(done.error());
+    failed(done.error());
+  }
+}
+
+void OutFileWork::decided(std::uint64_t count) {
+  {
+    const std::lock_guard lock(file_->decide_mutex);
+    // Answers given by the rolling search itself concern ranges that were decided before.
+    if (file_->undecided == 0) return;
+    file_->undecided -= std::min(file_->undecided, count);
+    if (file_->undecided > 0 || file_->unmatched.empty()) return;
+  }
+  begin_rolling();
+}
+
+void OutFileWork::begin_rolling() {
+  wire::RollingRequest request;
+  request.req = file_->request.req;
+  {
+    const std::lock_guard lock(file_->decide_mutex);
+    const std::uint64_t window = *file_->unmatched.begin() * kRange / kRollingWindow;
+    const std::uint64_t basis = file_->request.basis_size;
+    const std::uint32_t block = delta::rolling_block_bytes(basis);
+    const std::uint64_t begin = window * kRollingWindow;
+    request.block_bytes = block;
+    request.offset = std::min(begin < kRollingMargin ? 0 : begin - kRollingMargin, basis / block * block);
+    request.length = std::min(begin + kRollingWindow + kRollingMargin, basis) - request.offset;
+    file_->signature = {request.offset, block, {}, {}};
+    file_->signature_blocks = request.length / block;
+    file_->awaiting_signature = true;
+  }
+  if (auto sent = parts_.channel.send(wire::make_frame(request)); !sent) failed(sent.error());
+}
+
+Result<bool> OutFileWork::add_signature(const wire::RollingSignature& part) {
+  const std::lock_guard lock(file_->decide_mutex);
+  delta::RollingSignature& whole = file_->signature;
+  if (!file_->awaiting_signature || part.first_block != whole.weak.size() ||
+      whole.weak.size() + part.weak.size() > file_->signature_blocks) {
+    return fail_with(Code::kProtocol, "rolling signature that was not asked for");
+  }
+  whole.weak.insert(whole.weak.end(), part.weak.begin(), part.weak.end());
+  whole.strong.insert(whole.strong.end(), part.strong.begin(), part.strong.end());
+  if (part.last) file_->awaiting_signature = false;
+  return part.last;
+}
+
+void OutFileWork::rolling_job(Worker& worker) {
+  if (!ensure_open()) return;
+  std::vector<std::uint64_t> todo;
+  delta::RollingSignature signature;
+  {
+    const std::lock_guard lock(file_->decide_mutex);
+    signature = std::move(file_->signature);
+    const std::uint64_t window = *file_->unmatched.begin() * kRange / kRollingWindow;
+    while (!file_->unmatched.empty() && *file_->unmatched.begin() * kRange / kRollingWindow == window) {
+      todo.push_back(*file_->unmatched.begin());
+      file_->unmatched.erase(file_->unmatched.begin());
+    }
+  }
+  const auto work = [&]() -> Status {
+    const delta::RollingIndex index(parts_.hash, std::move(signature));
+    delta::RollingMatcher matcher(parts_.hash, index, file_->ordered());
+    std::optional<std::uint64_t> previous;
+    for (const std::uint64_t range : todo) {
+      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      if (!previous || *previous + 1 != range) matcher.reset();
+      previous = range;
+      const std::uint64_t offset = range * kRange;
+      const std::uint64_t length = delta::range_length(range, file_->size);
+      const std::uint64_t ahead = std::min<std::uint64_t>(length + index.block_bytes(), file_->size - offset);
+      std::uint8_t* data = worker.scratch(kRange + delta::kMaxRollingBlock);
+      VF_ASSIGN(const std::size_t got, io::read_full(file_->fd.get(), data, ahead, offset));
+      if (got < length) {
+        end(wire::FileResult::kChanged, nullptr);
+        return {};
+      }
+      std::vector<wire::RangeOp> ops = to_wire(matcher.match({data, got}, length, offset));
+      VF_ASSIGN(const SegmentMap map, map_segment(offset, offset + length));
+      mark_holes(ops, offset, map);
+      const delta::Digest digest = parts_.hash.hash_range({data, length}, false).digest;
+      VF_TRY(send_range(range, base::Buffer::copy_of({data, length}), std::move(ops), digest));
+      answered(1);
+    }
+    return {};
+  };
+  if (auto done = work(); !done) return failed(done.error());
+  bool more = false;
+  {
+    const std::lock_guard lock(file_->decide_mutex);
+    more = !file_->unmatched.empty();
+  }
+  if (more && !file_->over.load()) begin_rolling();
+}
+
+void OutFileWork::retry_job(std::uint64_t range) {
+  if (!ensure_open()) return;
+  const auto work = [&]() -> Status {
+    if (range >= file_->ranges) return fail_with(Code::kProtocol, "retry past the end of the file");
+    VF_ASSIGN(base::Buffer content, read_range(range));
+    const delta::Digest digest = parts_.hash.hash_range(content.bytes(), false).digest;
+    VF_ASSIGN(const io::Metadata now, io::stat_fd(file_->fd.get()));
+    const bool device = file_->before.type == io::FileType::kBlockDevice;
+    if ((!device && !io::unchanged(file_->before, now)) ||
+        content.size() < delta::range_length(range, file_->size)) {
+      end(wire::FileResult::kChanged, nullptr);
+      return {};
+    }
+    std::vector<wire::RangeOp> ops{
+        {wire::OpKind::kLiteral, static_cast<std::uint32_t>(content.size()), 0}};
+    return send_range(range, std::move(content), std::move(ops), digest);
+  };
+  if (auto done = work(); !done) {
+    if (done.error().code == Code::kProtocol) return sender_.protocol_error(done.error());
+    failed(done.error());
+  }
+}
+
+}  // namespace volferry::session

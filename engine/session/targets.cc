@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session/targets.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/delta/geometry.h"
+#include "engine/delta/zero.h"
+#include "engine/io/file.h"
+#include "engine/session/place.h"
+#include "engine/session/sizes.h"
+#include "engine/session/temp_name.h"
+
+namespace volferry::session {
+
+Result<base::UniqueFd> Targets::open_basis(const FileJob& job) {
+  if (!job.old) return base::UniqueFd();
+  VF_ASSIGN(const io::DirFd fd, parts_.tree.open(job.dir->node));
+  VF_ASSIGN(base::UniqueFd file, io::open_at(fd->get(), job.name, O_RDONLY | O_NONBLOCK));
+  if (reread_) (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return file;
+}
+
+base::UniqueFd Targets::open_interrupted(const FileJob& job) {
+  if (!job.resume || in_place(job)) return {};
+  auto dir = parts_.tree.open(job.dir->node);
+  if (!dir) return {};
+  auto file = io::open_at((*dir)->get(), temp_name(job.name), O_RDWR | O_NONBLOCK);
+  if (!file) return {};
+  auto meta = io::stat_fd(file->get());
+  // A second name would let what we write show up elsewhere.
+  const bool ours = meta && meta->type == io::FileType::kFile && meta->nlink == 1 && meta->uid == ::geteuid();
+  return ours ? std::move(*file) : base::UniqueFd();
+}
+
+Result<base::UniqueFd> Targets::create_temp(int dirfd, const std::string& temp) {
+  auto file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (!file && file.error().os_errno == EEXIST) {
+    VF_ASSIGN(const io::Metadata stale, io::stat_at(dirfd, temp));
+    VF_TRY(parts_.remover.remove(dirfd, temp, temp, stale, false));
+    file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+  }
+  return file;
+}
+
+Result<Target> Targets::create(const FileJob& job, base::UniqueFd interrupted, int basis) {
+  Target target;
+  VF_ASSIGN(const io::DirFd dir, parts_.tree.open(job.dir->node));
+  if (in_place(job)) {
+    // O_EXCL on a block device refuses one that is mounted or otherwise in use (open(2)).
+    const int flags = O_RDWR | O_NONBLOCK | (job.device ? O_EXCL : 0);
+    VF_ASSIGN(target.out, io::open_at(dir->get(), job.name, flags));
+  } else {
+    target.temp = temp_name(job.name);
+    if (interrupted) {
+      target.out = std::move(interrupted);
+      target.resumed = true;
+    } else {
+      VF_ASSIGN(target.out, create_temp(dir->get(), target.temp));
+      if (basis >= 0) {
+        VF_ASSIGN(target.cloned, io::clone_file(basis, target.out.get()));
+      }
+    }
+    if (::ftruncate(target.out.get(), static_cast<off_t>(job.want.size)) != 0) {
+      Status failed = fail_sys("truncate " + job.name);
+      discard(job, target, false);
+      return std::unexpected(failed.error());
+    }
+  }
+  const bool direct = parts_.always_direct || (parts_.direct_writes && job.want.size >= kDirectBytes);
+  if (direct && io::direct_alignment(target.out.get()).value_or(1u << 30) <= 4096) {
+    const std::string self = "/proc/self/fd/" + std::to_string(target.out.get());
+    target.direct_out = base::UniqueFd(::open(self.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+  }
+  return target;
+}
+
+Status Targets::dress(const FileJob& job, Target& target) {
+  VF_ASSIGN(const io::Metadata meta, io::stat_fd(target.out.get()));
+  Present present{meta, {}};
+  // A fresh temporary has attributes only where the directory hands them down.
+  if (target.in_place() || target.resumed || job.dir->default_acl) {
+    VF_ASSIGN(present, parts_.installer.read(target.out.get(), "", meta));
+  }
+  VF_TRY(parts_.installer.apply(target.out.get(), -1, "", job.want, present));
+  if (!parts_.options.perms && !target.in_place()) {
+    const std::uint16_t mode = job.old ? job.old->meta.mode : parts_.installer.new_mode(job.want);
+    VF_TRY(io::set_mode_at(target.out.get(), "", mode));
+  }
+  return {};
+}
+
+Status Targets::install(const FileJob& job, Target& target) {
+  target.direct_out.reset();
+  if (target.in_place() && !job.device) {
+    if (::ftruncate(target.out.get(), static_cast<off_t>(job.want.size)) != 0) return fail_sys("truncate " + job.name);
+  }
+  if (!job.content_only) VF_TRY(dress(job, target));
+  if (target.in_place()) return {};
+  VF_ASSIGN(const io::DirFd dir, parts_.tree.open(job.dir->node));
+  VF_TRY(place(dir->get(), target.temp, job.name, job.path(), parts_.remover, !parts_.options.filter.empty()));
+  target.temp.clear();
+  return {};
+}
+
+void Targets::discard(const FileJob& job, Target& target, bool keep) {
+  target.direct_out.reset();
+  if (!target.in_place() && target.out && !keep) {
+    if (auto dir = parts_.tree.open(job.dir->node)) (void)::unlinkat((*dir)->get(), target.temp.c_str(), 0);
+  }
+  target.out.reset();
+}
+
+Status Targets::write_small(const FileJob& job, base::Bytes content, bool sparse) {
+  Target target;
+  VF_ASSIGN(const io::DirFd dir, parts_.tree.open(job.dir->node));
+  if (in_place(job)) {
+    VF_ASSIGN(target.out, io::open_at(dir->get(), job.name, O_RDWR | O_NONBLOCK));
+  } else {
+    target.temp = temp_name(job.name);
+    VF_ASSIGN(target.out, create_temp(dir->get(), target.temp));
+  }
+  const auto build = [&]() -> Status {
+    if (!sparse) {
+      if (!content.empty()) VF_TRY(io::write_full(target.out.get(), content.data(), content.size(), 0));
+      return install(job, target);
+    }
+    if (::ftruncate(target.out.get(), static_cast<off_t>(content.size())) != 0) return fail_sys("truncate " + job.name);
+    for (std::size_t at = 0; at < content.size(); at += delta::kBlockBytes) {
+      const base::Bytes block = content.subspan(at, std::min<std::size_t>(delta::kBlockBytes, content.size() - at));
+      if (!delta::is_zero(block)) {
+        VF_TRY(io::write_full(target.out.get(), block.data(), block.size(), at));
+      } else if (target.in_place()) {
+        VF_TRY(io::zero_range(target.out.get(), at, block.size(), io::ZeroMode::kHole));
+      }
+    }
+    return install(job, target);
+  };
+  Status built = build();
+  if (!built) discard(job, target, false);
+  return built;
+}
+
+}  // namespace volferry::session
