@@ -41,7 +41,9 @@ class RollingIndex {
   RollingIndex(const StrongHash& hash, RollingSignature signature);
   ~RollingIndex();
   RollingIndex(RollingIndex&&) noexcept;
+  // 0 where the signature's block size or offset made no sense: the index is then empty.
   std::uint32_t block_bytes() const;
+  // Different blocks that a search can find.
   std::size_t blocks() const;
   std::uint64_t bytes() const;  // memory held
 

@@ -11,10 +11,10 @@ namespace volferry::delta {
 namespace {
 
 // Bits of filter for each block: 32 to 64 after rounding. Of the offsets of random data 3 to 6 %
-// find the first bit, 0.1 to 0.4 % both. At most 2^15 words, which are 256 KiB, half of the
+// find the first bit, 0.1 to 0.4 % both. At most 2^16 words, which are 256 KiB, half of the
 // smallest L2 cache in use.
 constexpr std::size_t kFilterBitsPerBlock = 32;
-constexpr std::size_t kMaxFilterWords = std::size_t{1} << 15;
+constexpr std::size_t kMaxFilterWords = std::size_t{1} << 16;
 
 bool makes_sense(const RollingSignature& signature, std::size_t count) {
   if (signature.block_bytes < kMinRollingBlock || signature.block_bytes > kMaxRollingBlock) {
@@ -53,20 +53,26 @@ std::uint32_t RollingIndex::block_bytes() const { return impl_->block_bytes; }
 std::size_t RollingIndex::blocks() const { return impl_->held; }
 
 std::uint64_t RollingIndex::bytes() const {
-  return sizeof(Impl) + impl_->filter.capacity() * sizeof(std::uint64_t) +
+  return sizeof(Impl) + impl_->filter_words.capacity() * sizeof(std::uint32_t) +
          impl_->slots.capacity() * sizeof(Impl::Slot) +
          impl_->strong.capacity() * sizeof(std::uint64_t);
 }
 
 void RollingIndex::Impl::build(const std::vector<std::uint32_t>& weak, std::uint64_t zeros) {
   zero_strong = zeros;
-  const std::size_t words = std::bit_ceil(weak.size() * kFilterBitsPerBlock / 64 + 1);
-  filter.assign(std::min(words, kMaxFilterWords), 0);
-  word_mask = static_cast<std::uint32_t>(filter.size() - 1);
+  const std::size_t words = std::bit_ceil(weak.size() * kFilterBitsPerBlock / 32 + 1);
+  filter_words.assign(std::min(words, kMaxFilterWords), 0);
   slots.resize(weak.size() + weak.size() / 3 + 1);
   for (std::size_t i = 0; i < weak.size(); ++i) {
     if (strong[i] != zeros) insert(weak[i], static_cast<std::uint32_t>(i));
   }
+}
+
+void RollingIndex::Impl::add_to_filter(std::uint32_t weak) {
+  using internal::WeakFilter;
+  std::uint32_t& word = filter_words[weak & (filter_words.size() - 1)];
+  word |= std::uint32_t{1} << WeakFilter::first_bit(weak);
+  word |= std::uint32_t{1} << WeakFilter::second_bit(weak);
 }
 
 void RollingIndex::Impl::insert(std::uint32_t weak, std::uint32_t block) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/delta/internal/weak_hash.h"
+#include "engine/delta/internal/roll.h"
 #include "engine/delta/rolling.h"
 
 namespace volferry::delta {
@@ -33,18 +33,8 @@ struct RollingIndex::Impl {
     std::size_t probes = 0;
   };
 
-  // False for most weak hashes that no block has. A Bloom filter of two bits in one word: the low
-  // bits of the hash choose the word, its top six and the six below the bits. The second bit is
-  // looked at only where the first is set.
-  bool may_contain(std::uint32_t weak) const {
-    const std::uint64_t word = filter[weak & word_mask];
-    if ((word >> (weak >> 26) & 1) == 0) [[likely]]
-      return false;
-    return (word >> (weak >> 20 & 63) & 1) != 0;
-  }
-  void add_to_filter(std::uint32_t weak) {
-    filter[weak & word_mask] |= std::uint64_t{1} << (weak >> 26) | std::uint64_t{1}
-                                                                       << (weak >> 20 & 63);
+  internal::WeakFilter filter() const {
+    return {filter_words.data(), static_cast<std::uint32_t>(filter_words.size() - 1)};
   }
   Candidates find(std::uint32_t weak) const;
   std::uint64_t block_offset(std::uint32_t block) const {
@@ -52,6 +42,7 @@ struct RollingIndex::Impl {
   }
 
   void build(const std::vector<std::uint32_t>& weak, std::uint64_t zero_strong);
+  void add_to_filter(std::uint32_t weak);
   void insert(std::uint32_t weak, std::uint32_t block);
   std::size_t first_slot(std::uint32_t weak) const {
     return (std::uint64_t{weak * kSpread} * slots.size()) >> 32;
@@ -64,8 +55,7 @@ struct RollingIndex::Impl {
   std::uint64_t offset = 0;
   std::uint32_t block_bytes = 0;  // 0 where the signature made no sense; the index is then empty
   std::size_t held = 0;
-  std::uint32_t word_mask = 0;  // one less than the words of the filter
-  std::vector<std::uint64_t> filter;
+  std::vector<std::uint32_t> filter_words;
   std::vector<Slot> slots;
   std::vector<std::uint64_t> strong;
   std::uint64_t zero_strong = 0;

@@ -3,34 +3,21 @@
 
 namespace volferry::delta::internal {
 
-namespace {
-
-// The finaliser of MurmurHash3 over a counter (Steele, Lea and Flood, "Fast splittable pseudorandom
-// number generators", 2014).
-std::uint64_t next_random(std::uint64_t& counter) {
-  counter += 0x9e3779b97f4a7c15;
-  std::uint64_t z = counter;
-  z = (z ^ (z >> 33)) * 0xff51afd7ed558ccd;
-  z = (z ^ (z >> 33)) * 0xc4ceb9fe1a85ec53;
-  return z ^ (z >> 33);
-}
-
-}  // namespace
-
-WeakHash::WeakHash(const StrongHash& hash, std::uint32_t block_bytes) {
-  std::uint64_t counter = hash.hash64(base::as_bytes("volferry rolling weak hash"));
-  words_[0] = 0;
-  for (std::size_t i = 1; i < words_.size(); ++i) {
-    words_[i] = static_cast<std::uint32_t>(next_random(counter) >> 32);
+WeakHash::WeakHash(const StrongHash& hash, std::uint32_t block_bytes)
+    : block_bytes_(block_bytes), kernel_(best_roll_kernel()) {
+  const std::uint64_t random = hash.hash64(base::as_bytes("volferry rolling weak hash"));
+  mixer_.factor = static_cast<std::uint32_t>(random) | 1;
+  for (std::uint32_t i = 0; i < words_.size(); ++i) {
+    words_[i] = mixer_.mix(i);
+    weighed_[i] = words_[i] * block_bytes;
   }
-  for (std::size_t i = 0; i < words_.size(); ++i) weighed_[i] = words_[i] * block_bytes;
 }
 
 // Four lanes over four quarters, since one chain of additions leaves the CPU waiting. A quarter's
 // bytes weigh as much more as bytes follow it.
 WeakHash::State WeakHash::state(base::Bytes data) const {
   const std::size_t quarter = data.size() / 4;
-  std::array<State, 4> lanes{};
+  std::array<RollState, 4> lanes{};
   const std::uint8_t* bytes = data.data();
   for (std::size_t i = 0; i < quarter; ++i) {
     for (std::size_t lane = 0; lane < 4; ++lane) {
@@ -48,6 +35,38 @@ WeakHash::State WeakHash::state(base::Bytes data) const {
     total.weak += total.sum;
   }
   return total;
+}
+
+std::size_t WeakHash::roll_groups(base::Bytes content, std::size_t at, std::size_t end,
+                                  const WeakFilter& filter, State& state) const {
+  if (kernel_ == nullptr) return at;
+  const std::uint8_t* const out = content.data() + at;
+  const RollInput input{out, out + block_bytes_, mixer_, block_bytes_, filter};
+  return at + kernel_(input, state, end - at);
+}
+
+std::size_t WeakHash::roll_until(base::Bytes content, std::size_t at, std::size_t end,
+                                 const WeakFilter& filter, State& state) const {
+  if (at == end || filter.may_contain(state.weak)) return at;
+  at = roll_groups(content, at, end, filter, state);
+  // Here a state that passes is less than a group away, or the end is; without a kernel this does
+  // it all.
+  const std::uint8_t* const out = content.data();
+  const std::uint8_t* const in = out + block_bytes_;
+  State rolling = state;
+#pragma GCC unroll 4
+  while (at < end) {
+    rolling = roll(rolling, out[at], in[at]);
+    ++at;
+    if (filter.may_contain(rolling.weak)) break;
+  }
+  state = rolling;
+  return at;
+}
+
+void WeakHash::roll_to(base::Bytes content, std::size_t at, std::size_t end, State& state) const {
+  at = roll_groups(content, at, end, {}, state);
+  for (; at < end; ++at) state = roll(state, content[at], content[at + block_bytes_]);
 }
 
 }  // namespace volferry::delta::internal

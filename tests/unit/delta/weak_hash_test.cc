@@ -26,6 +26,38 @@ TEST(WeakHash, RollingEqualsHashingAfresh) {
   }
 }
 
+TEST(WeakHash, RollsToTheSameStateByEveryKernelAndStopsWhereTheFilterSays) {
+  const testing::GuardedPages pages;
+  std::mt19937_64 random(9);
+  for (int round = 0; round < 500; ++round) {
+    const std::uint32_t block = 512 + static_cast<std::uint32_t>(random() % 700);
+    const WeakHash weak(make_hash(HashKind::kXxh3, random()), block);
+    // The window ends where the readable memory does.
+    const base::Bytes content = pages.place(random_content(block + random() % 900, random()));
+    const std::size_t end = content.size() - block;
+    std::vector<std::uint32_t> words(64, 0);
+    const WeakFilter filter{words.data(), 63};
+    const std::size_t wanted = random() % (end + 1);
+    const std::uint32_t hit = weak.state(content.subspan(wanted, block)).weak;
+    words[hit & 63] = 1U << WeakFilter::first_bit(hit) | 1U << WeakFilter::second_bit(hit);
+
+    std::size_t expected = 0;
+    WeakHash::State state = weak.state(content.first(block));
+    while (expected < end && !filter.may_contain(state.weak)) {
+      ++expected;
+      state = weak.state(content.subspan(expected, block));
+    }
+    WeakHash::State rolled = weak.state(content.first(block));
+    ASSERT_EQ(weak.roll_until(content, 0, end, filter, rolled), expected);
+    ASSERT_EQ(rolled, state);
+    ASSERT_LE(expected, wanted);
+
+    rolled = weak.state(content.first(block));
+    weak.roll_to(content, 0, end, rolled);
+    ASSERT_EQ(rolled, weak.state(content.subspan(end, block)));
+  }
+}
+
 TEST(WeakHash, OfZerosIsTheEmptyState) {
   const WeakHash weak(make_hash(), 512);
   EXPECT_EQ(weak.state(Content(512)), WeakHash::State{});
