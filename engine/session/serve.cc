@@ -154,10 +154,8 @@ int run_serve(transport::Server& server, const ServeOptions& options, Observer& 
   }
   std::atomic<bool> watching{true};
   std::thread watcher([&] {
-    while (watching.load()) {
-      if (stop.load() != 0) server.stop();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
+    while (watching.load() && stop.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (stop.load() != 0) server.stop();
   });
   int result = 0;
   {

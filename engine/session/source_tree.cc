@@ -192,9 +192,12 @@ Status SourceTree::list_directory(ListSink& sink, std::uint32_t parent, const So
     }
     ++index;
     if (list.entries.size() >= kChunkEntries || bytes >= kChunkBytes) {
+      const std::string own_name = list.name;
       VF_TRY(sink.on_list(std::move(list)));
       list = {};
       list.dir = dir->number;
+      list.parent = parent;
+      list.name = own_name;
       list.first = false;
       list.last = false;
       list.first_index = index;
