@@ -27,7 +27,7 @@ void Worker::write_later(int fd, std::uint64_t offset, base::Buffer data, std::s
   pending->request.offset = offset;
   pending->request.data = pending->data.data() + begin;
   pending->request.length = length;
-  pending->request.slot = pending->data.slot();
+  pending->request.slot = pending->data.pool() == pool_ ? pending->data.slot() : -1;
   pending->request.done = [pending](io::IoRequest&, Result<std::size_t> transferred) {
     const std::unique_ptr<PendingWrite> owned(pending);
     owned->data = {};
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Workers>> Workers::create(const Options& options) {
         return;
       }
       promise.set_value({});
-      self.run(i, std::move(*queue));
+      self.run(i, std::move(*queue), options.pool);
     });
   }
   for (auto& future : started) VF_TRY(future.get());
@@ -106,8 +106,8 @@ bool Workers::take(unsigned index, bool wait, Job& job) {
   return false;
 }
 
-void Workers::run(unsigned index, std::unique_ptr<io::IoQueue> queue) {
-  Worker worker(index, std::move(queue));
+void Workers::run(unsigned index, std::unique_ptr<io::IoQueue> queue, const base::BufferPool* pool) {
+  Worker worker(index, std::move(queue), pool);
   for (;;) {
     Job job;
     // Completions of this worker's ring are only seen here: never sleep for a job while writes are in flight.

@@ -18,7 +18,9 @@ namespace volferry::session {
 // What a job may use of the worker that runs it.
 class Worker {
  public:
-  Worker(unsigned index, std::unique_ptr<io::IoQueue> queue) : index_(index), queue_(std::move(queue)) {}
+  // `pool`: the one whose slots the queue knows by number.
+  Worker(unsigned index, std::unique_ptr<io::IoQueue> queue, const base::BufferPool* pool)
+      : index_(index), queue_(std::move(queue)), pool_(pool) {}
 
   unsigned index() const { return index_; }
   io::IoQueue& queue() { return *queue_; }
@@ -31,6 +33,7 @@ class Worker {
  private:
   unsigned index_;
   std::unique_ptr<io::IoQueue> queue_;
+  const base::BufferPool* pool_;
   base::Buffer scratch_;
 };
 
@@ -61,7 +64,7 @@ class Workers {
 
  private:
   Workers() = default;
-  void run(unsigned index, std::unique_ptr<io::IoQueue> queue);
+  void run(unsigned index, std::unique_ptr<io::IoQueue> queue, const base::BufferPool* pool);
   bool take(unsigned index, bool wait, Job& job);
 
   std::mutex mutex_;
