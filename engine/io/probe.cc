@@ -8,11 +8,13 @@
 // parent may have threads.
 #include <fmt/format.h>
 #include <liburing.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include <cerrno>
 #include <string>
 
+#include "engine/base/unique_fd.h"
 #include "engine/io/queue.h"
 
 namespace volferry::io {
@@ -29,6 +32,7 @@ namespace {
 
 // A probe takes under a millisecond; one that hangs is killed by its own alarm.
 constexpr unsigned kProbeSeconds = 5;
+constexpr int kPatienceMilliseconds = 2 * 1000 * kProbeSeconds;
 constexpr std::size_t kPageBytes = 4096;
 constexpr unsigned kProbedOps = 64;
 
@@ -163,22 +167,39 @@ Finding judge(const Report& report, int wait_status) {
   return {plain_works ? Backend::kUring : Backend::kThreads, report.error, std::move(what)};
 }
 
-Finding probe() {
-  const SharedReport shared;
-  if (!shared.valid()) return {Backend::kThreads, errno, "no memory to probe io_uring"};
-  Report& report = *new (&shared.report()) Report();
-  const pid_t child = ::fork();
-  if (child < 0) {
-    return {Backend::kThreads, errno,
-            fmt::format("fork for the probe answers {}", errno_name(errno))};
+// The child's wait status. One that outlives its alarm (a filter has killed only one of its
+// threads) is killed.
+int wait_for(pid_t child) {
+  const base::UniqueFd watch(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (watch) {
+    pollfd event{watch.get(), POLLIN, 0};
+    int ready = 0;
+    do {
+      ready = ::poll(&event, 1, kPatienceMilliseconds);
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) ::kill(child, SIGKILL);
   }
-  if (child == 0) probe_in_child(report);
   int status = 0;
   // ECHILD where the program ignores SIGCHLD: the call still returns only after the child has
   // ended.
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return judge(report, status);
+  return status;
+}
+
+Finding probe() {
+  const SharedReport shared;
+  if (!shared.valid()) return {Backend::kThreads, errno, "no memory to probe io_uring"};
+  Report& report = *new (&shared.report()) Report();
+  // Without fork handlers: they may start threads or take locks in the child, which the parent's
+  // other threads hold.
+  const pid_t child = ::_Fork();
+  if (child < 0) {
+    return {Backend::kThreads, errno,
+            fmt::format("fork for the probe answers {}", errno_name(errno))};
+  }
+  if (child == 0) probe_in_child(report);
+  return judge(report, wait_for(child));
 }
 
 }  // namespace

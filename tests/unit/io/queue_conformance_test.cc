@@ -293,7 +293,7 @@ TEST_P(QueueConformance, CallbackSubmitsMoreThanDepth) {
   queue_ = make(2);
   constexpr unsigned kTotal = 20'000;
   const auto fd = dir_.file("data", pattern(64, 8));
-  std::vector<std::uint8_t> memory(64);
+  std::vector<std::uint8_t> memory(kTotal * 64);
   std::deque<IoRequest> requests;
   unsigned done = 0;
   unsigned nested = 0;
@@ -301,7 +301,7 @@ TEST_P(QueueConformance, CallbackSubmitsMoreThanDepth) {
   std::function<void()> start = [&] {
     if (requests.size() >= kTotal) return;
     auto& request = requests.emplace_back();
-    request = {.fd = fd.get(), .data = memory.data(), .length = 64};
+    request = {.fd = fd.get(), .data = &memory[(requests.size() - 1) * 64], .length = 64};
     request.done = [&](IoRequest&, Result<std::size_t> outcome) {
       EXPECT_EQ(outcome, 64);
       ++done;
@@ -337,11 +337,11 @@ TEST_P(QueueConformance, CallbackMayWait) {
 
 TEST_P(QueueConformance, CallbackMayDestroyItsRequest) {
   const auto fd = dir_.file("data", pattern(4096, 9));
-  std::vector<std::uint8_t> memory(64);
+  std::vector<std::uint8_t> memory(20 * 64);
   std::vector<std::unique_ptr<IoRequest>> owned;
-  for (int i = 0; i < 20; ++i) {
+  for (std::size_t i = 0; i < 20; ++i) {
     auto& request = *owned.emplace_back(std::make_unique<IoRequest>());
-    request = {.fd = fd.get(), .data = memory.data(), .length = 64};
+    request = {.fd = fd.get(), .data = &memory[i * 64], .length = 64};
     request.done = [&](IoRequest& done, Result<std::size_t>) {
       std::erase_if(owned, [&](const auto& each) { return each.get() == &done; });
     };
