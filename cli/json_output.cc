@@ -23,9 +23,11 @@ constexpr std::chrono::milliseconds kProgressInterval{1000};
 std::string line_of(const Json& event) { return event.dump(-1, ' ', false); }
 
 Json error_fields(const ItemError& error) {
-  return {{"path", escape_bytes(error.path)},
-          {"errno", error.os_errno},
-          {"what", escape_line(error.what)}};
+  Json fields = {{"path", escape_bytes(error.path)},
+                 {"errno", error.os_errno},
+                 {"what", escape_line(error.what)}};
+  if (error.changed) fields["changed"] = true;
+  return fields;
 }
 
 Json with_event(const char* name, const Json& fields) {

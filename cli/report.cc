@@ -91,6 +91,18 @@ std::string_view hint_of(const Error& error) {
   return vague && !by_errno.empty() ? by_errno : code_hint(error.code);
 }
 
+// Whether the text names the path as a word of its own: `read a/b: ...` does so for `a/b`, but not
+// for `a`.
+bool names(std::string_view text, std::string_view path) {
+  const auto ends_word = [&](std::size_t at) {
+    return at >= text.size() || text[at] == ' ' || text[at] == ':' || text[at] == '\'' ||
+           text[at] == '"' || text[at] == ';';
+  };
+  for (std::size_t at = text.find(path); at != std::string_view::npos; at = text.find(path, at + 1))
+    if ((at == 0 || ends_word(at - 1)) && ends_word(at + path.size())) return true;
+  return false;
+}
+
 std::string with_hint(std::string text, std::string_view hint) {
   if (!hint.empty() && text.find("; ") == std::string::npos) text += fmt::format("; {}", hint);
   return text;
@@ -106,7 +118,7 @@ std::string error_line(const Error& error) {
 
 std::string item_text(const ItemError& error) {
   std::string text = error.what;
-  if (!error.path.empty() && text.find(error.path) == std::string::npos)
+  if (!error.path.empty() && !names(text, error.path))
     text += (text.empty() ? "" : ": ") + escape_bytes(error.path);
   if (error.os_errno != 0) {
     const std::string why = std::generic_category().message(error.os_errno);
@@ -116,7 +128,9 @@ std::string item_text(const ItemError& error) {
 }
 
 std::string item_error_line(const ItemError& error) {
-  return "volferry: error: " + escape_line(with_hint(item_text(error), errno_hint(error.os_errno)));
+  const std::string_view hint =
+      error.changed ? code_hint(Code::kSourceChanged) : errno_hint(error.os_errno);
+  return "volferry: error: " + escape_line(with_hint(item_text(error), hint));
 }
 
 std::string warning_line(const ItemError& warning) {

@@ -2,13 +2,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "cli/commands.h"
 #include "cli/credentials.h"
 #include "cli/logger.h"
 #include "cli/output.h"
 #include "cli/signals.h"
 
+#include "engine/base/buffer.h"
 #include "engine/sync.h"
+#include "engine/transport/wire/limits.h"
 
 namespace volferry::cli {
 
@@ -27,24 +32,50 @@ ServeOptions serve_options(const ServeArguments& arguments) {
   return options;
 }
 
-Result<std::unique_ptr<transport::Server>> make_server(const ServeArguments& arguments,
-                                                       base::Logger& logger) {
+// Where received bytes land. Sessions share it; what it cannot hold goes to the heap, within the
+// credit of each session.
+struct ReceiveBuffers {
+  std::uint64_t credit = 0;
+  std::unique_ptr<base::BufferPool> pool;
+};
+Result<ReceiveBuffers> make_receive_buffers(const ServeArguments& arguments, unsigned streams) {
+  // An eighth of the memory, as the engine has it for the client's end.
+  ReceiveBuffers buffers;
+  buffers.credit = std::clamp<std::uint64_t>(arguments.limits.memory_bytes / 8, 4 * wire::kMaxBody,
+                                             64 * wire::kMaxBody);
+  const auto slots = static_cast<unsigned>(buffers.credit / wire::kMaxBody) + streams;
+  VF_ASSIGN(buffers.pool, base::BufferPool::create(slots, wire::kMaxBody));
+  return buffers;
+}
+
+// A server and what it needs for as long as it lives.
+struct Service {
+  ReceiveBuffers buffers;
+  std::unique_ptr<transport::Server> server;  // ends before the buffers
+};
+Result<Service> make_service(const ServeArguments& arguments, base::Logger& logger) {
+  const unsigned streams =
+      arguments.limits.streams != 0 ? arguments.limits.streams : kMaxSessionStreams;
+  Service service;
+  VF_ASSIGN(service.buffers, make_receive_buffers(arguments, streams));
   transport::ServerOptions options;
   options.listen_host = arguments.listen.host;
   options.port = arguments.listen.port;
   options.channel.logger = &logger;
-  options.channel.streams =
-      arguments.limits.streams != 0 ? arguments.limits.streams : kMaxSessionStreams;
+  options.channel.streams = streams;
   options.channel.bandwidth_limit = arguments.limits.bandwidth_limit;
   options.channel.idle_timeout = arguments.limits.timeout;
+  options.channel.data_credit = service.buffers.credit;
+  options.channel.receive_pool = service.buffers.pool.get();
   VF_ASSIGN(options, with_server_keys(std::move(options), arguments.keys));
-  return transport::Server::create(options);
+  VF_ASSIGN(service.server, transport::Server::create(options));
+  return service;
 }
 
 int serve_tls(const ServeArguments& arguments, const CommandArguments& raw, Console& console) {
   const auto logger = make_logger(console, arguments.output);
-  auto server = make_server(arguments, *logger);
-  if (!server) return report_failure(server.error(), raw, console);
+  const auto service = make_service(arguments, *logger);
+  if (!service) return report_failure(service.error(), raw, console);
 
   StopFlag stop{0};
   const StopSignals signals(stop);
@@ -52,10 +83,12 @@ int serve_tls(const ServeArguments& arguments, const CommandArguments& raw, Cons
       make_output(console, arguments.output,
                   {.kind = CommandKind::kServe, .source = arguments.root, .remote = true});
   output->start();
-  output->listening((*server)->address());
+  output->listening(service->server->address());
   Summary last;
-  const int code = run_serve(**server, serve_options(arguments), *output, *logger, stop, &last);
-  output->finish(last, code);
+  const int code =
+      run_serve(*service->server, serve_options(arguments), *output, *logger, stop, &last);
+  // Of many sessions none is the outcome; each was logged as it ended.
+  output->finish(arguments.once ? last : Summary{}, code);
   return code;
 }
 
