@@ -123,6 +123,11 @@ void Conversation::on_frame(wire::Frame frame) {
 }
 
 void Conversation::on_closed(Status reason) {
+  // A peer that is told to stop is, for this end, a lost connection: to be tried again.
+  if (!reason && !tally_.stopped() &&
+      (reason.error().code == Code::kTerminated || reason.error().code == Code::kInterrupted)) {
+    reason = fail_with(Code::kConnectionLost, reason.error().context);
+  }
   {
     const std::lock_guard lock(mutex_);
     closed_ = reason;

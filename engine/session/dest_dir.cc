@@ -51,6 +51,7 @@ void DirKeeper::finish(const DestDirPtr& dir) {
   if (auto applied = installer_.apply((*fd)->get(), -1, "", want, *present); !applied) {
     tally_.item_error(dir->path, applied.error());
   }
+  installer_.count_owner(want, *meta);
   const std::lock_guard lock(mutex_);
   widened_.erase(dir);
 }

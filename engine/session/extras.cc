@@ -16,12 +16,13 @@ bool Remover::is_protected(const std::string& path, const io::Metadata& meta, bo
          options_.filter.excluded(path, meta.type == io::FileType::kDirectory);
 }
 
-void Remover::count(const std::string& path, bool directory, bool itemize) {
+void Remover::count(const std::string& path, bool directory, Report report) {
+  if (report == Report::kSilent) return;
   tally_.files_deleted.fetch_add(1);
-  if (itemize) tally_.change({"*deleting", directory ? path + "/" : path, {}});
+  if (report == Report::kItemize) tally_.change({"*deleting", directory ? path + "/" : path, {}});
 }
 
-Status Remover::remove_children(int dirfd, const std::string& path, bool itemize, bool& kept) {
+Status Remover::remove_children(int dirfd, const std::string& path, Report report, bool& kept) {
   VF_ASSIGN(const io::NameList names, io::read_names(dirfd));
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
@@ -36,7 +37,7 @@ Status Remover::remove_children(int dirfd, const std::string& path, bool itemize
       kept = true;
       continue;
     }
-    Status removed = remove(dirfd, name, below, *meta, itemize);
+    Status removed = remove(dirfd, name, below, *meta, report);
     if (!removed && removed.error().os_errno == ENOTEMPTY) {
       kept = true;
       continue;
@@ -47,7 +48,7 @@ Status Remover::remove_children(int dirfd, const std::string& path, bool itemize
 }
 
 Status Remover::remove(int dirfd, const std::string& name, const std::string& path, const io::Metadata& meta,
-                       bool itemize) {
+                       Report report) {
   const bool directory = meta.type == io::FileType::kDirectory;
   if (directory) {
     if (!can_override_ && (meta.mode & 0700) != 0700 && !options_.read_only()) {
@@ -55,10 +56,10 @@ Status Remover::remove(int dirfd, const std::string& name, const std::string& pa
     }
     VF_ASSIGN(const base::UniqueFd fd, io::open_at(dirfd, name, O_RDONLY | O_DIRECTORY));
     bool kept = false;
-    VF_TRY(remove_children(fd.get(), path, itemize, kept));
+    VF_TRY(remove_children(fd.get(), path, report, kept));
     if (kept) return fail_sys("rmdir " + name + " (it holds excluded items)", ENOTEMPTY);
   }
-  count(path, directory, itemize);
+  count(path, directory, report);
   if (options_.read_only()) return {};
   if (::unlinkat(dirfd, name.c_str(), directory ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT) {
     return fail_sys((directory ? "rmdir " : "unlink ") + name);
@@ -99,7 +100,8 @@ std::uint64_t Extras::remove_all(io::DirTree& tree, Remover& remover, Tally& tal
       auto victim = io::stat_at((*fd)->get(), name);
       if (!victim) continue;  // gone already
       if (remover.is_protected(path, *victim, dir.path.empty())) continue;
-      Status removed = remover.remove((*fd)->get(), name, path, *victim, itemize);
+      Status removed = remover.remove((*fd)->get(), name, path, *victim,
+                                      itemize ? Remover::Report::kItemize : Remover::Report::kCount);
       // A directory that keeps excluded items stays: that is what the user asked for.
       if (!removed && removed.error().os_errno != ENOTEMPTY && removed.error().code != Code::kCancelled) {
         tally.item_error(path, removed.error());

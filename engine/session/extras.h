@@ -19,16 +19,16 @@ class Remover {
       : options_(options), tally_(tally), can_override_(can_override) {}
 
   // Removes `name`, with everything below if it is a directory. What the filter excludes is kept, and so are the
-  // directories that hold it: ENOTEMPTY then. Each removed item is counted and, with `itemize`, reported. In a dry run
-  // only the reports are made.
+  // directories that hold it: ENOTEMPTY then. In a dry run only the reports are made.
+  enum class Report : std::uint8_t { kSilent, kCount, kItemize };
   Status remove(int dirfd, const std::string& name, const std::string& path, const io::Metadata& meta,
-                bool itemize);
+                Report report);
   // True if --delete must leave this name alone.
   bool is_protected(const std::string& path, const io::Metadata& meta, bool at_root) const;
 
  private:
-  Status remove_children(int dirfd, const std::string& path, bool itemize, bool& kept);
-  void count(const std::string& path, bool directory, bool itemize);
+  Status remove_children(int dirfd, const std::string& path, Report report, bool& kept);
+  void count(const std::string& path, bool directory, Report report);
 
   const VolumeOptions& options_;
   Tally& tally_;

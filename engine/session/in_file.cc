@@ -519,8 +519,7 @@ void InFile::on_end(wire::FileEnd end) {
       over_ = true;
       break;
     case wire::FileResult::kError:
-      parts_.tally.source_errors.fetch_add(1);
-      parts_.tally.item_error(path, told.os_errno, told.text);
+      parts_.tally.source_error(path, told.os_errno, told.text);
       over_ = true;
       break;
   }

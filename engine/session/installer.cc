@@ -69,13 +69,26 @@ Result<Present> Installer::read(int dirfd, const std::string& name, const io::Me
 
 MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present) const {
   MetaDiff diff;
-  diff.owner = options_.owner && want.uid != present.meta.uid;
+  diff.owner = options_.owner && can_chown_ && want.uid != present.meta.uid;
   diff.group = options_.owner && want.gid != present.meta.gid;
-  diff.mode = options_.perms && want.type != wire::EntryType::kSymlink && want.mode != present.meta.mode;
+  diff.mode = options_.perms && want.type != wire::EntryType::kSymlink && mode_for(want, present.meta) != present.meta.mode;
   diff.mtime = options_.times && mtime_of(want) != present.meta.mtime;
   diff.acl = options_.xattrs.acls && differs(want.xattrs, present.xattrs, true);
   diff.xattr = options_.xattrs.xattrs && differs(want.xattrs, present.xattrs, false);
   return diff;
+}
+
+void Installer::count_owner(const wire::EntryMeta& want, const io::Metadata& have) {
+  const bool wrong = options_.owner && !can_chown_ && (want.uid != have.uid || want.gid != have.gid);
+  if (wrong) tally_.owner_skipped.fetch_add(1);
+}
+
+std::uint16_t Installer::mode_for(const wire::EntryMeta& want, const io::Metadata& have) const {
+  std::uint16_t mode = want.mode;
+  if (!options_.owner || can_chown_) return mode;
+  if (want.uid != have.uid) mode &= static_cast<std::uint16_t>(~04000);
+  if (want.gid != have.gid && want.type != wire::EntryType::kDirectory) mode &= static_cast<std::uint16_t>(~02000);
+  return mode;
 }
 
 Status Installer::apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
@@ -83,14 +96,13 @@ Status Installer::apply_owner(int fd, int dirfd, const std::string& name, const 
   const auto chown = [&](std::uint32_t uid, std::uint32_t gid) {
     return fd >= 0 ? io::set_owner_at(fd, "", uid, gid) : io::set_owner_at(dirfd, name, uid, gid);
   };
-  Status done = chown(want.uid == have.uid ? static_cast<std::uint32_t>(-1) : want.uid,
+  if (!can_chown_) {
+    // A group that we belong to may be set without the privilege.
+    (void)chown(static_cast<std::uint32_t>(-1), want.gid);
+    return {};
+  }
+  return chown(want.uid == have.uid ? static_cast<std::uint32_t>(-1) : want.uid,
                       want.gid == have.gid ? static_cast<std::uint32_t>(-1) : want.gid);
-  const bool refused = !done && (done.error().os_errno == EPERM || done.error().os_errno == EINVAL);
-  if (!refused || can_chown_) return done;
-  // Without the privilege, a group that we belong to may still be set.
-  if (want.uid != have.uid && want.gid != have.gid) (void)chown(static_cast<std::uint32_t>(-1), want.gid);
-  tally_.owner_skipped.fetch_add(1);
-  return {};
 }
 
 Status Installer::apply(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
@@ -98,23 +110,28 @@ Status Installer::apply(int fd, int dirfd, const std::string& name, const wire::
   const MetaDiff diff = compare(want, present);
   if (!diff.any()) return {};
   bool owner_changed = false;
+  io::Metadata have = present.meta;
   if (diff.owner || diff.group) {
     VF_TRY(apply_owner(fd, dirfd, name, want, present.meta));
     owner_changed = true;
+    if (!can_chown_) {  // perhaps the group could be set
+      VF_ASSIGN(have, fd >= 0 ? io::stat_fd(fd) : io::stat_at(dirfd, name));
+    }
   }
   if (want.type != wire::EntryType::kSymlink && options_.perms) {
-    const bool special = owner_changed && ((want.mode | present.meta.mode) & 06000) != 0;
+    const std::uint16_t mode = mode_for(want, have);
+    const bool special = owner_changed && ((mode | present.meta.mode) & 06000) != 0;
     if (diff.mode || special) {
-      VF_TRY(fd >= 0 ? io::set_mode_at(fd, "", want.mode) : io::set_mode_at(dirfd, name, want.mode));
+      VF_TRY(fd >= 0 ? io::set_mode_at(fd, "", mode) : io::set_mode_at(dirfd, name, mode));
     }
   }
   if (diff.acl || diff.xattr || owner_changed) {
-    io::XattrList have = present.xattrs;
+    io::XattrList there = present.xattrs;
     if (owner_changed) {  // chown(2) has dropped it
-      std::erase_if(have, [](const io::Xattr& attr) { return attr.name == io::kCapability; });
+      std::erase_if(there, [](const io::Xattr& attr) { return attr.name == io::kCapability; });
     }
     const auto target = fd >= 0 ? io::XattrTarget::of_fd(fd) : io::XattrTarget::of_name(dirfd, name);
-    VF_TRY(io::apply_xattrs(target, from_wire(want.xattrs), have));
+    VF_TRY(io::apply_xattrs(target, from_wire(want.xattrs), there));
   }
   if (options_.times) {
     VF_TRY(fd >= 0 ? io::set_mtime_at(fd, "", mtime_of(want)) : io::set_mtime_at(dirfd, name, mtime_of(want)));

@@ -42,12 +42,15 @@ class Installer {
   // Applies what differs. `fd` is the open item, or -1: then `dirfd` and `name` name it.
   Status apply(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
                const Present& present);
-  // Sets the owner of an item that could not be changed for lack of privilege apart from real errors.
+  // Counts the item where its owner is wrong and stays so for lack of privilege.
+  void count_owner(const wire::EntryMeta& want, const io::Metadata& have);
   bool can_chown() const { return can_chown_; }
   bool can_override() const { return can_override_; }
   std::uint16_t new_mode(const wire::EntryMeta& want) const;  // of a new item, without --no-perms: as wanted
 
  private:
+  // Without the right owner, setuid and setgid would give its rights to somebody else: they are left out.
+  std::uint16_t mode_for(const wire::EntryMeta& want, const io::Metadata& have) const;
   Status apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
                      const io::Metadata& have);
 

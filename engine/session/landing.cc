@@ -24,6 +24,7 @@ Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions
   const int root = image || root_missing_ ? destination.parent.get() : destination.fd.get();
   tree_ = std::make_unique<io::DirTree>(base::UniqueFd(::fcntl(root, F_DUPFD_CLOEXEC, 0)), 256);
   if (image) {
+    tally.set_image();
     image_ = Merger::Image{destination.name, destination.kind == wire::RootKind::kBlockDevice, destination.size};
   }
   Targets::Parts parts{*tree_, options_, installer_, remover_, tally_};

@@ -41,8 +41,7 @@ void LocalContent::fetch(FileJobPtr job) {
       } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
         tally_.item_changed(path, "vanished before it could be read");
       } else if (error.code == Code::kSourceRead) {
-        tally_.source_errors.fetch_add(1);
-        tally_.item_error(path, error);
+        tally_.source_error(path, error.os_errno, error.context);
       } else {
         tally_.destination_error(path, error);
       }

@@ -150,7 +150,7 @@ void Merger::end_directory(bool complete) {
     for (const std::string& temp : stale_temps_) {
       if (read_only() || resumed_temps_.contains(temp)) continue;
       auto meta = io::stat_at(fd_->get(), temp);
-      if (meta) (void)parts_.remover.remove(fd_->get(), temp, dir->path_of(temp), *meta, false);
+      if (meta) (void)parts_.remover.remove(fd_->get(), temp, dir->path_of(temp), *meta, Remover::Report::kSilent);
     }
     for (std::string& name : extra_names_) {
       if (verify_) {
@@ -267,7 +267,7 @@ Status Merger::make_special(const wire::Entry& item) {
   };
   int made = make();
   if (made != 0 && errno == EEXIST) {
-    if (auto meta = io::stat_at(at, temp)) VF_TRY(parts_.remover.remove(at, temp, temp, *meta, false));
+    if (auto meta = io::stat_at(at, temp)) VF_TRY(parts_.remover.remove(at, temp, temp, *meta, Remover::Report::kSilent));
     made = make();
   }
   if (made != 0) {
@@ -277,6 +277,7 @@ Status Merger::make_special(const wire::Entry& item) {
     VF_ASSIGN(const io::Metadata meta, io::stat_at(at, temp));
     VF_ASSIGN(const Present present, parts_.installer.read(at, temp, meta));
     VF_TRY(parts_.installer.apply(-1, at, temp, item.meta, present));
+    parts_.installer.count_owner(item.meta, present.meta);
     if (!parts_.options.perms && item.meta.type != wire::EntryType::kSymlink) {
       VF_TRY(io::set_mode_at(at, temp, parts_.installer.new_mode(item.meta)));
     }
@@ -461,6 +462,7 @@ void Merger::job_done(const FileJobPtr& job, Outcome outcome) {
       if (verify_ && job->diff.any()) report_difference(path, kinds_of(job->diff));
       if (job->diff.any()) report_change(path, job->want, false, false, false, job->diff);
       if (!job->compare_only && existed) {
+        if (!job->content_only) parts_.installer.count_owner(job->want, job->old->meta);
         if (auto updated = update_metadata(*job); !updated) {
           parts_.tally.destination_error(path, updated.error());
           good = false;

@@ -291,8 +291,7 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
       parts_.tally.item_changed(job->path(), "vanished before it could be read");
       return done(Outcome::kFailed);
     case wire::FileResult::kError:
-      parts_.tally.source_errors.fetch_add(1);
-      parts_.tally.item_error(job->path(), file.os_errno, file.text);
+      parts_.tally.source_error(job->path(), file.os_errno, file.text);
       return done(Outcome::kFailed);
   }
 }

@@ -35,9 +35,18 @@ void Tally::destination_error(std::string path, const Error& error) {
     case ENODEV: return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
     default: break;
   }
+  if (error.code == Code::kSystem && image_.load()) {
+    return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
+  }
   if (error.code == Code::kSystem) return item_error(std::move(path), error);
   if (error.code == Code::kCancelled) return;
   fail(error);
+}
+
+void Tally::source_error(std::string path, int os_errno, std::string what) {
+  source_errors.fetch_add(1);
+  if (image_.load()) return fail({Code::kSourceRead, os_errno, std::move(what)});
+  item_error(std::move(path), os_errno, std::move(what));
 }
 
 std::optional<Error> Tally::full() const {

@@ -41,6 +41,10 @@ class Tally {
   // A call at the destination failed: a full volume is remembered (`full`) and, like a broken one, concerns all items;
   // anything else is that item's error.
   void destination_error(std::string path, const Error& error);
+  // The source of an item cannot be read: counted, so that nothing is deleted.
+  void source_error(std::string path, int os_errno, std::string what);
+  // The volume is one file or device: an error of its item is the session's.
+  void set_image() { image_.store(true); }
   // The first "no space" error; `clear_full` after room was made.
   std::optional<Error> full() const;
   bool is_full() const { return full_flag_.load(std::memory_order_relaxed); }
@@ -70,6 +74,7 @@ class Tally {
   std::optional<Error> fatal_;
   std::optional<Error> full_;
   std::atomic<bool> full_flag_{false};
+  std::atomic<bool> image_{false};
   std::atomic<std::uint64_t> error_count_{0};
   std::atomic<std::uint64_t> changed_count_{0};
   std::atomic<bool> stopped_{false};

@@ -40,7 +40,7 @@ Result<base::UniqueFd> Targets::create_temp(int dirfd, const std::string& temp) 
   auto file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!file && file.error().os_errno == EEXIST) {
     VF_ASSIGN(const io::Metadata stale, io::stat_at(dirfd, temp));
-    VF_TRY(parts_.remover.remove(dirfd, temp, temp, stale, false));
+    VF_TRY(parts_.remover.remove(dirfd, temp, temp, stale, Remover::Report::kSilent));
     file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
   }
   return file;
@@ -86,6 +86,10 @@ Status Targets::dress(const FileJob& job, Target& target) {
     VF_ASSIGN(present, parts_.installer.read(target.out.get(), "", meta));
   }
   VF_TRY(parts_.installer.apply(target.out.get(), -1, "", job.want, present));
+  if (!parts_.installer.can_chown()) {
+    VF_ASSIGN(const io::Metadata now, io::stat_fd(target.out.get()));
+    parts_.installer.count_owner(job.want, now);
+  }
   if (!parts_.options.perms && !target.in_place()) {
     const std::uint16_t mode = job.old ? job.old->meta.mode : parts_.installer.new_mode(job.want);
     VF_TRY(io::set_mode_at(target.out.get(), "", mode));

@@ -75,8 +75,8 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
       volume.fd = std::move(fd);
       VF_TRY(examine(volume, 0));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
-    } else if (errno != ENOENT) {
-      return fail_with(Code::kUsage, "cannot open " + path, errno);
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite, "cannot open " + path, errno);
     }
     std::string resolved = path;
     if (volume.fd) {  // so that a link to the file is not what gets replaced
@@ -105,7 +105,8 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
       VF_TRY(examine(volume, 0));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
     } else if (fd.error().os_errno != ENOENT) {
-      return fail_with(Code::kUsage, "cannot open " + volume.path, fd.error().os_errno);
+      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite, "cannot open " + volume.path,
+                       fd.error().os_errno);
     }
   }
   if (volume.kind == wire::RootKind::kMissing && must_exist) {
