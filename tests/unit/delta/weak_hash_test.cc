@@ -26,7 +26,7 @@ TEST(WeakHash, RollingEqualsHashingAfresh) {
   }
 }
 
-TEST(WeakHash, RollsToTheSameStateByEveryKernelAndStopsWhereTheFilterSays) {
+TEST(WeakHash, RollsToTheStateOfAFreshWindowAndStopsWhereTheFilterSays) {
   const testing::GuardedPages pages;
   std::mt19937_64 random(9);
   for (int round = 0; round < 500; ++round) {
