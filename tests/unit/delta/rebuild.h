@@ -79,8 +79,7 @@ inline void apply_range(const std::vector<Instruction>& steps, base::Bytes sourc
   if (done != range) result.fault = "lengths do not add up";
 }
 
-// Rebuilds `source` from `basis` with an index over `signature`. The source stands before a guard
-// page, if it fits.
+// Rebuilds `source` from `basis` with an index over `signature`.
 inline Rebuilt rebuild_with(const RollingSignature& signature, Content basis, base::Bytes source,
                             const Job& job) {
   const StrongHash hash = make_hash(job.kind);
