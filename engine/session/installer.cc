@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -54,7 +55,16 @@ Installer::Installer(const VolumeOptions& options, Tally& tally)
       tally_(tally),
       can_chown_(has_capability(CAP_CHOWN)),
       can_override_(has_capability(CAP_DAC_OVERRIDE)),
-      umask_(process_umask()) {}
+      umask_(process_umask()) {
+  const int count = ::getgroups(0, nullptr);
+  groups_.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  if (count > 0) (void)::getgroups(count, groups_.data());
+  groups_.push_back(::getegid());
+}
+
+bool Installer::can_set_group(std::uint32_t gid) const {
+  return can_chown_ || std::ranges::find(groups_, gid) != groups_.end();
+}
 
 std::uint16_t Installer::new_mode(const wire::EntryMeta& want) const {
   return options_.perms ? want.mode : static_cast<std::uint16_t>(want.mode & 0777 & ~umask_);
@@ -70,7 +80,7 @@ Result<Present> Installer::read(int dirfd, const std::string& name, const io::Me
 MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present) const {
   MetaDiff diff;
   diff.owner = options_.owner && can_chown_ && want.uid != present.meta.uid;
-  diff.group = options_.owner && want.gid != present.meta.gid;
+  diff.group = options_.owner && can_set_group(want.gid) && want.gid != present.meta.gid;
   diff.mode = options_.perms && want.type != wire::EntryType::kSymlink && mode_for(want, present.meta) != present.meta.mode;
   diff.mtime = options_.times && mtime_of(want) != present.meta.mtime;
   diff.acl = options_.xattrs.acls && differs(want.xattrs, present.xattrs, true);

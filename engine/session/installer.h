@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/io/metadata.h"
 #include "engine/io/xattrs.h"
@@ -49,6 +50,7 @@ class Installer {
   std::uint16_t new_mode(const wire::EntryMeta& want) const;  // of a new item, without --no-perms: as wanted
 
  private:
+  bool can_set_group(std::uint32_t gid) const;
   // Without the right owner, setuid and setgid would give its rights to somebody else: they are left out.
   std::uint16_t mode_for(const wire::EntryMeta& want, const io::Metadata& have) const;
   Status apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
@@ -57,6 +59,7 @@ class Installer {
   const VolumeOptions& options_;
   Tally& tally_;
   bool can_chown_ = false;
+  std::vector<std::uint32_t> groups_;  // that a file may be given to without privilege
   bool can_override_ = false;
   std::uint16_t umask_ = 022;
 };
