@@ -215,6 +215,8 @@ TEST(Channel, AbortReleasesABlockedSender) {
   const Status seen = hoarder.wait_closed();
   ASSERT_FALSE(seen);
   EXPECT_EQ(seen.error().code, Code::kInterrupted);
+  pair.client.reset();
+  pair.server.reset();
 }
 
 // The peer never reads: the refusal cannot be delivered, and the abort must end all the same.
@@ -245,6 +247,7 @@ TEST(Channel, PeerThatVanishesIsAConnectionLost) {
   const Status later = pair.client->send(control_frame(1));
   ASSERT_FALSE(later);
   EXPECT_EQ(later.error().code, Code::kConnectionLost);
+  pair.client.reset();
 }
 
 TEST(Channel, SilentPeerTimesOut) {
