@@ -35,10 +35,11 @@ void Tally::destination_error(std::string path, const Error& error) {
     case ENODEV: return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
     default: break;
   }
-  if (error.code == Code::kSystem && image_.load()) {
+  const bool call = error.code == Code::kSystem || error.code == Code::kDestinationWrite;
+  if (call && image_.load()) {
     return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
   }
-  if (error.code == Code::kSystem) return item_error(std::move(path), error);
+  if (call) return item_error(std::move(path), error);
   if (error.code == Code::kCancelled) return;
   fail(error);
 }
