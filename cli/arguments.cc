@@ -332,7 +332,7 @@ Parsed<BenchArguments> parse_bench(const std::vector<std::string>& arguments) {
         if (result.seconds.count() == 0) return fail_with(Code::kUsage, "it must be more than 0");
         return {};
       },
-      "length of each measurement (default 1)");
+      "length of each measurement (default 0.5)");
   return finish(line.parse(arguments), result);
 }
 

@@ -69,7 +69,7 @@ struct KeygenArguments {
 struct BenchArguments {
   bool json = false;
   std::string directory = ".";
-  std::chrono::milliseconds seconds{1000};  // for each measurement
+  std::chrono::milliseconds seconds{500};  // for each measurement
 };
 
 struct VersionArguments {

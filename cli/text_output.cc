@@ -17,7 +17,10 @@ namespace {
 // Adds up the time between snapshots by phase.
 class PhaseClock {
  public:
-  explicit PhaseClock(TimePoint start) : since_(start) {}
+  // Until the first snapshot a remote run connects, and a local one is at work.
+  PhaseClock(TimePoint start, bool remote)
+      : phase_(remote ? ProgressSnapshot::Phase::kConnect : ProgressSnapshot::Phase::kSync),
+        since_(start) {}
   void enter(ProgressSnapshot::Phase phase, TimePoint now) {
     times_[phase_] += std::chrono::duration<double>(now - since_).count();
     since_ = now;
@@ -32,7 +35,7 @@ class PhaseClock {
   }
 
  private:
-  ProgressSnapshot::Phase phase_ = ProgressSnapshot::Phase::kConnect;
+  ProgressSnapshot::Phase phase_;
   TimePoint since_;
   PhaseTimes times_;
 };
@@ -44,7 +47,7 @@ class TextOutput : public Output {
         arguments_(arguments),
         work_(std::move(work)),
         clock_(std::move(clock)),
-        phases_(clock_()),
+        phases_(clock_(), work_.remote),
         bar_(console, progress_mode(arguments, work_), clock_) {}
 
   void listening(const std::string& address) override {

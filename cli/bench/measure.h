@@ -25,7 +25,7 @@ struct Row {
 };
 
 struct Context {
-  std::chrono::milliseconds duration{1000};  // of each measurement, about
+  std::chrono::milliseconds duration{500};  // of each measurement, about
   std::string directory;
   const StopFlag& stop;
   base::Logger& logger;

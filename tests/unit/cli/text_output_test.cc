@@ -51,6 +51,23 @@ TEST(TextOutput, StatsGoToStandardOutput) {
   EXPECT_EQ(f.captured.err(), "");
 }
 
+TEST(TextOutput, StatsTellThePhases) {
+  TimePoint now{};
+  CapturedConsole captured;
+  const auto output =
+      make_text_output(captured.console(), {.stats = true}, {.remote = true}, [&] { return now; });
+  ProgressSnapshot snapshot;
+  for (const auto phase : {ProgressSnapshot::Phase::kSync, ProgressSnapshot::Phase::kFlush}) {
+    now += std::chrono::seconds(2);
+    snapshot.phase = phase;
+    output->on_progress(snapshot);
+  }
+  now += std::chrono::seconds(1);
+  output->finish({}, 0);
+  EXPECT_THAT(captured.out(), HasSubstr("\n  connect        2.00 s\n  sync           2.00 s\n"
+                                        "  flush          1.00 s\n"));
+}
+
 TEST(TextOutput, DryRunPrintsTheItemsOrTheSummary) {
   Fixture items({.itemize = true}, {.dry_run = true});
   items.output->on_change({">f+++++++++", "x", ""});
