@@ -24,7 +24,7 @@ namespace {
 
 // One recv(2) for up to this much: 16 records. Measured on loopback against the default of one
 // record.
-constexpr std::size_t kReadBuffer = 256 << 10;
+constexpr std::size_t kReadBuffer = 64 << 10;
 
 bool cpu_has_aes() {
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
 // OpenSSL wants one thread at a time in an SSL object, so a mutex guards it, held only for calls
 // that cannot wait: a slice of at most kSlice bytes to encrypt or decrypt. Encrypted records do not
 // go to the socket one by one, but by way of a BIO into a buffer, which the writing thread takes
-// out under the lock and sends without it, in one send(2) for some 16 records. The reading side
+// out under the lock and sends without it, in one send(2) for four records. The reading side
 // gets its large recv(2) from OpenSSL's own read-ahead.
 #include "engine/transport/internal/tls_link.h"
 
@@ -27,7 +27,10 @@ namespace volferry::transport {
 
 namespace {
 
-constexpr std::size_t kSlice = 256 << 10;
+// Four records: what is encrypted is still in the L2 cache when it is sent. CPU time of both ends
+// on loopback, 1 GiB in frames of 1 MiB, 2 busy cores: 1.14 s with 64 KiB, 1.24 s with 128 or 256
+// KiB.
+constexpr std::size_t kSlice = 64 << 10;
 constexpr std::chrono::milliseconds kLinger{500};
 constexpr std::size_t kMaxLingerBytes = 64 << 10;
 constexpr char kJoinLabel[] = "EXPORTER-volferry-join";
