@@ -78,7 +78,9 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
   VF_ASSIGN(const base::UniqueFd basis, targets_.open_basis(job));
   const bool same_size = basis && !job.device && job.old->meta.size == size;
   const bool in_place = targets_.in_place(job);
-  if (job.compare_only || (same_size && !in_place && !job.new_inode)) {
+  // In place, building compares as well; but under --checksum equal content is not even a change.
+  const bool compare_first = !in_place || options_.checksum;
+  if (job.compare_only || (same_size && compare_first && !job.new_inode)) {
     VF_ASSIGN(const bool equal, equal_content(worker, from, basis.get(), size));
     if (job.compare_only) {
       VF_TRY(check_source());
