@@ -55,8 +55,9 @@ Result<bool> confine_to(const std::string& root, bool writable) {
   const std::uint64_t file_only = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | (abi >= 3 ? kTruncate : 0);
   std::uint64_t access = writable ? kRead | write : kRead;
   if (!probe) access &= file_only;
-  VF_TRY(allow(ruleset.get(), root, access));
-  // A file is replaced through its directory.
+  // A root that is not there yet will be made in its directory; a file is replaced through it.
+  const bool missing = ::access(root.c_str(), F_OK) != 0;
+  if (!missing) VF_TRY(allow(ruleset.get(), root, access));
   if (!probe) {
     const std::size_t slash = root.rfind('/');
     const std::string parent = slash == std::string::npos ? "." : (slash == 0 ? "/" : root.substr(0, slash));

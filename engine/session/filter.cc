@@ -3,9 +3,35 @@
 // whatever the pattern: "*a*a*a*b" cannot make it exponential.
 #include "engine/session/filter.h"
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 namespace volferry::session {
+
+namespace {
+
+// Adds the bytes of a named class, "alpha" to "xdigit", as in the C locale; false for another name.
+bool add_class(std::string_view name, std::vector<bool>& set) {
+  struct Row {
+    std::string_view name;
+    int (*test)(int);
+  };
+  static constexpr Row kRows[] = {{"alnum", std::isalnum}, {"alpha", std::isalpha}, {"blank", std::isblank},
+                                  {"cntrl", std::iscntrl}, {"digit", std::isdigit}, {"graph", std::isgraph},
+                                  {"lower", std::islower}, {"print", std::isprint}, {"punct", std::ispunct},
+                                  {"space", std::isspace}, {"upper", std::isupper}, {"xdigit", std::isxdigit}};
+  for (const Row& row : kRows) {
+    if (row.name != name) continue;
+    for (int b = 0; b < 128; ++b) {
+      if (row.test(b) != 0) set[static_cast<std::size_t>(b)] = true;
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 std::vector<Filter::Token> Filter::parse(std::string_view pattern) {
   std::vector<Token> tokens;
@@ -30,6 +56,11 @@ std::vector<Filter::Token> Filter::parse(std::string_view pattern) {
         if (pattern[j] == ']' && !first) {
           closed = true;
           break;
+        }
+        const std::size_t end = pattern.substr(j, 2) == "[:" ? pattern.find(":]", j + 2) : std::string_view::npos;
+        if (end != std::string_view::npos && add_class(pattern.substr(j + 2, end - j - 2), set)) {
+          j = end + 1;
+          continue;
         }
         if (pattern[j] == '\\' && j + 1 < pattern.size()) ++j;
         const auto low = static_cast<unsigned char>(pattern[j]);
