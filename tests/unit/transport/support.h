@@ -26,7 +26,10 @@ class Collector : public ChannelHandler {
   void on_closed(Status reason) override;
 
   void credit_to(Channel* channel) { channel_ = channel; }
-  void keep_frames(bool keep) { keep_ = keep; }
+  void keep_frames(bool keep) {
+    const std::lock_guard lock(mutex_);
+    keep_ = keep;
+  }
   // Wait until `count` frames have come in all, or the channel has closed.
   std::size_t wait_frames(std::size_t count);
   Status wait_closed();
