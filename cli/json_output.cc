@@ -81,10 +81,12 @@ class JsonOutput : public Output {
   }
 
   void on_error(const ItemError& error) override {
+    if (errors_++ < Summary::kMaxErrors) console_.err(item_error_line(error));
     emit(with_event("error", error_fields(error)), true);
   }
 
   void on_warning(const ItemError& warning) override {
+    console_.err(warning_line(warning));
     emit(with_event("warning", error_fields(warning)), true);
   }
 
@@ -138,6 +140,7 @@ class JsonOutput : public Output {
   const OutputArguments arguments_;
   const Work work_;
   Clock clock_;
+  std::uint64_t errors_ = 0;
   ProgressMeter meter_;
   std::optional<TimePoint> emitted_;
 };

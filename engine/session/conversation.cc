@@ -90,6 +90,7 @@ void Conversation::on_frame(wire::Frame frame) {
       if (auto decoded = wire::decode(frame.head, end); !decoded) return protocol_error(decoded.error());
       tally_.source_errors.fetch_add(end.read_errors);
       Chunk chunk;
+      chunk.charge = frame.charge();
       chunk.end = true;
       chunks_.push(std::move(chunk));
       return;
@@ -185,8 +186,11 @@ Result<std::optional<wire::DirList>> Conversation::next() {
     if (auto fatal = tally_.fatal()) return std::unexpected(*fatal);
     return fail_with(Code::kConnectionLost, "the connection ended inside the list");
   }
-  if (chunk->end) return std::optional<wire::DirList>();
   used_charge_ = chunk->charge;
+  if (chunk->end) {
+    channel_.consumed(wire::FrameClass::kList, std::exchange(used_charge_, 0));
+    return std::optional<wire::DirList>();
+  }
   return std::optional(std::move(chunk->list));
 }
 

@@ -24,7 +24,7 @@ Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions
   const int root = image || root_missing_ ? destination.parent.get() : destination.fd.get();
   tree_ = std::make_unique<io::DirTree>(base::UniqueFd(::fcntl(root, F_DUPFD_CLOEXEC, 0)), 256);
   if (image) {
-    tally.set_image();
+    tally.set_image(destination.path);
     image_ = Merger::Image{destination.name, destination.kind == wire::RootKind::kBlockDevice, destination.size};
   }
   Targets::Parts parts{*tree_, options_, installer_, remover_, tally_};
@@ -101,6 +101,9 @@ Status Landing::run(ListFeed& feed, const ContentFactory& make_content,
     if (++number >= kMaxPasses) return fail_with(Code::kInternal, "the passes do not come to an end");
   }
   if (options_.read_only()) return {};
+  if (const std::uint64_t skipped = tally_.owner_skipped.load(); skipped > 0) {
+    tally_.warning("", "owner of " + std::to_string(skipped) + " items not set: run as root or with CAP_CHOWN to keep owners");
+  }
   if (options_.durable) {
     phase(ProgressSnapshot::Phase::kFlush);
     const int fd = destination_.fd ? destination_.fd.get() : destination_.parent.get();

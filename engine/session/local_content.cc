@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "engine/delta/geometry.h"
 #include "engine/delta/zero.h"
@@ -41,7 +43,8 @@ void LocalContent::fetch(FileJobPtr job) {
       } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
         tally_.item_changed(path, "vanished before it could be read");
       } else if (error.code == Code::kSourceRead) {
-        tally_.source_error(path, error.os_errno, error.context);
+        const std::string where = source_.is_image() ? source_.path_of(0, 0) + ": " : std::string();
+        tally_.source_error(path, error.os_errno, where + error.context);
       } else {
         tally_.destination_error(path, error);
       }
@@ -91,10 +94,9 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
       return Outcome::kSame;
     }
   }
-  // An interrupted run's temporary saves nothing here: copying is as fast as comparing.
-  VF_ASSIGN(Target target, targets_.create(job, base::UniqueFd(), -1));
+  VF_ASSIGN(Target target, targets_.create(job, targets_.open_interrupted(job), -1));
   const auto build = [&]() -> Status {
-    if (in_place) {
+    if (in_place || target.resumed) {
       VF_TRY(update_in_place(worker, source, target.out.get(), size));
     } else {
       bool cloned = false;
@@ -113,10 +115,24 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
     return targets_.install(job, target);
   };
   if (auto built = build(); !built) {
-    targets_.discard(job, target, false);
+    const bool keep = tally_.stopped() || built.error().code == Code::kMismatch;
+    if (keep) job.resume = true;
+    targets_.discard(job, target, keep);
     return std::unexpected(built.error());
   }
   return Outcome::kInstalled;
+}
+
+Status LocalContent::pace(std::uint64_t bytes) {
+  if (limiter_ != nullptr) {
+    const auto until = base::RateLimiter::Clock::now() + limiter_->take(bytes);
+    while (base::RateLimiter::Clock::now() < until && !tally_.stopped()) {
+      std::this_thread::sleep_for(std::min<base::RateLimiter::Clock::duration>(
+          until - base::RateLimiter::Clock::now(), std::chrono::milliseconds(50)));
+    }
+  }
+  if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+  return {};
 }
 
 Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint64_t size) {
@@ -150,10 +166,10 @@ Status LocalContent::copy_whole(int from, int to, std::uint64_t size) {
     tally_.zero_bytes.fetch_add((*data ? (*data)->begin : size) - at);
     if (!*data) break;
     // In steps, so that a stop is noticed.
-    constexpr std::uint64_t kStep = 64u << 20;
-    for (std::uint64_t begin = (*data)->begin; begin < (*data)->end; begin += kStep) {
-      if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
-      const std::uint64_t length = std::min(kStep, (*data)->end - begin);
+    const std::uint64_t step = limiter_ == nullptr ? 64u << 20 : limiter_->slice();
+    for (std::uint64_t begin = (*data)->begin; begin < (*data)->end; begin += step) {
+      const std::uint64_t length = std::min(step, (*data)->end - begin);
+      VF_TRY(pace(length));
       Status copied = io::copy_range(from, begin, to, begin, length);
       if (!copied && copied.error().code == Code::kSourceRead && copied.error().os_errno == 0) {
         return fail_with(Code::kMismatch, "source shrank");
@@ -195,7 +211,13 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   if (!got) return std::unexpected(source_error(got.error()));
   if (*got < length) return fail_with(Code::kMismatch, "source shrank");
   VF_ASSIGN(const std::size_t old, io::read_full(to, there, length, begin));
-  if (old == length && std::memcmp(source, there, length) == 0) {
+  // Zeros that are allocated at the source are not the same as a hole.
+  bool hole = false;
+  if (!device && old > 0) {
+    VF_ASSIGN(const auto data, io::next_data(to, begin, begin + length));
+    hole = !data || data->begin > begin || data->end < begin + length;
+  }
+  if (old == length && !hole && std::memcmp(source, there, length) == 0) {
     tally_.matched_bytes.fetch_add(length);
     return {};
   }
@@ -209,7 +231,7 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   };
   for (std::uint64_t at = 0; at < length; at += delta::kBlockBytes) {
     const std::uint64_t step = std::min(delta::kBlockBytes, length - at);
-    const bool same = at + step <= old && std::memcmp(source + at, there + at, step) == 0;
+    const bool same = !hole && at + step <= old && std::memcmp(source + at, there + at, step) == 0;
     const bool zero = !same && device && delta::is_zero({source + at, step});
     if (same || zero) {
       VF_TRY(flush(at));
@@ -234,7 +256,7 @@ Status LocalContent::update_in_place(Worker& worker, const SourceTree::OpenedFil
     VF_TRY(clear_range(worker, to, at, begin));
     if (!*data) break;
     for (at = begin; at < (*data)->end; at += kPiece) {
-      if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
+      VF_TRY(pace(std::min(kPiece, (*data)->end - at)));
       VF_TRY(update_range(worker, from, to, at, std::min(kPiece, (*data)->end - at), device));
     }
     at = (*data)->end;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "engine/base/rate_limiter.h"
 #include "engine/session/file_job.h"
 #include "engine/session/source_tree.h"
 #include "engine/session/targets.h"
@@ -14,9 +15,16 @@ namespace volferry::session {
 class LocalContent final : public ContentSource {
  public:
   // References outlive it.
+  // `limiter`: of bytes read and written, or null.
   LocalContent(SourceTree& source, Workers& workers, const VolumeOptions& options, Targets& targets, Tally& tally,
-               JobSink& sink)
-      : source_(source), workers_(workers), options_(options), targets_(targets), tally_(tally), sink_(sink) {}
+               base::RateLimiter* limiter, JobSink& sink)
+      : source_(source),
+        workers_(workers),
+        options_(options),
+        targets_(targets),
+        tally_(tally),
+        limiter_(limiter),
+        sink_(sink) {}
 
   void fetch(FileJobPtr job) override;
   void dir_released(std::uint32_t dir) override { source_.release(dir); }
@@ -30,6 +38,8 @@ class LocalContent final : public ContentSource {
   Status copy_whole(int from, int to, std::uint64_t size);
   Status update_in_place(Worker& worker, const SourceTree::OpenedFile& source, int to, std::uint64_t size);
   Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length, bool device);
+  // Waits until `bytes` more may be copied; kCancelled where the session stops meanwhile.
+  Status pace(std::uint64_t bytes);
   Status clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end);
 
   SourceTree& source_;
@@ -37,6 +47,7 @@ class LocalContent final : public ContentSource {
   const VolumeOptions& options_;
   Targets& targets_;
   Tally& tally_;
+  base::RateLimiter* limiter_;
   JobSink& sink_;
 };
 

@@ -119,8 +119,10 @@ Summary run_local(const std::string& source, const std::string& destination, con
     io_name = runtime.io_name();
     Forward forward(tally);
     Tally source_tally(forward);
-    SourceTree tree(std::move(ends.source.fd), options, source_tally);
+    SourceTree tree(std::move(ends.source.fd), ends.source.path, options, source_tally);
     Landing landing(ends.destination, ends.source.kind, options, {sync_options.direct}, tally);
+    std::unique_ptr<base::RateLimiter> limiter;
+    if (sync_options.bandwidth_limit > 0) limiter = std::make_unique<base::RateLimiter>(sync_options.bandwidth_limit);
     LocalFeed feed(tree, source_tally, tally);
     Monitor monitor(
         tally, stop,
@@ -130,7 +132,8 @@ Summary run_local(const std::string& source, const std::string& destination, con
         },
         [&](ProgressSnapshot::Phase phase) { tally.progress(phase); });
     const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
-      return std::make_unique<LocalContent>(tree, *runtime.workers, options, landing.targets(), tally, sink);
+      return std::make_unique<LocalContent>(tree, *runtime.workers, options, landing.targets(), tally,
+                                            limiter.get(), sink);
     };
     Status done = landing.run(feed, content, [&](ProgressSnapshot::Phase phase) { monitor.set_phase(phase); });
     runtime.workers->stop();

@@ -83,7 +83,10 @@ void OutFileWork::failed(const Error& error) {
   if (error.code == Code::kCancelled || error.code == Code::kConnectionLost) return;
   if (error.os_errno == ENOENT) return end(wire::FileResult::kVanished, &error);
   parts_.tally.source_errors.fetch_add(1);
-  end(wire::FileResult::kError, &error);
+  if (!parts_.source.is_image()) return end(wire::FileResult::kError, &error);
+  Error named = error;
+  named.context = parts_.source.path_of(0, 0) + ": " + error.context;
+  end(wire::FileResult::kError, &named);
 }
 
 void OutFileWork::end(wire::FileResult result, const Error* error) {

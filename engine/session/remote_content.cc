@@ -69,7 +69,7 @@ bool RemoteContent::fetch_small(const FileJobPtr& job, std::uint32_t req) {
     }
     if (request.kind != wire::RequestKind::kDigest && job->compare_only) {
       parts_.tally.item_error(job->path(), EACCES, "the destination's content cannot be read");
-      sink_.job_done(job, Outcome::kFailed);
+      done(job, Outcome::kFailed);
       return true;
     }
   }
@@ -88,13 +88,13 @@ void RemoteContent::fetch_large(const FileJobPtr& job, std::uint32_t req) {
       large_.erase(req);
     }
     if (end.again) return refetch(job, *end.meta);
-    sink_.job_done(job, end.outcome);
+    done(job, end.outcome);
   };
   auto file = std::make_shared<InFile>(parts_, req, job, std::move(ended), [this] { segment_done(); });
   auto request = file->prepare();
   if (!request) {
     parts_.tally.destination_error(job->path(), request.error());
-    return sink_.job_done(job, Outcome::kFailed);
+    return done(job, Outcome::kFailed);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -145,13 +145,20 @@ void RemoteContent::dir_released(std::uint32_t dir) {
 void RemoteContent::refetch(const FileJobPtr& job, const wire::EntryMeta& meta) {
   if (++job->tries >= kChangeRetries || parts_.tally.stopped()) {
     parts_.tally.item_changed(job->path(), "kept changing while it was read");
-    return sink_.job_done(job, Outcome::kFailed);
+    return done(job, Outcome::kFailed);
   }
   const std::uint64_t group = job->want.hardlink_group;
   job->want = meta;
   job->want.hardlink_group = group;
   job->resume = true;
   parts_.workers.post(Workers::Lane::kUrgent, [this, job](Worker&) { fetch(job); });
+}
+
+void RemoteContent::done(const FileJobPtr& job, Outcome outcome) {
+  // An installed file has used it up; a stopped session leaves it to the next run.
+  const bool useless = outcome != Outcome::kInstalled && !job->compare_only && !parts_.tally.stopped();
+  if (useless) parts_.targets.drop_interrupted(*job);
+  sink_.job_done(job, outcome);
 }
 
 // ---- receiving
@@ -255,7 +262,7 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
     }
   }
   if (job == nullptr) return protocol_error({Code::kProtocol, 0, "content that was not asked for"});
-  const auto done = [&](Outcome outcome) { sink_.job_done(job, outcome); };
+  const auto ended = [&](Outcome outcome) { done(job, outcome); };
   if (file.has_meta && file.result != wire::FileResult::kChanged) {
     const std::uint64_t group = job->want.hardlink_group;
     job->want = file.meta;
@@ -271,28 +278,28 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
           return;
         }
         parts_.tally.item_error(job->path(), 0, "content arrived wrong twice");
-        return done(Outcome::kFailed);
+        return ended(Outcome::kFailed);
       }
-      if (parts_.tally.is_full()) return done(Outcome::kFailed);
+      if (parts_.tally.is_full()) return ended(Outcome::kFailed);
       if (auto written = parts_.targets.write_small(*job, content, file.sparse); !written) {
         parts_.tally.destination_error(job->path(), written.error());
-        return done(Outcome::kFailed);
+        return ended(Outcome::kFailed);
       }
       parts_.tally.literal_bytes.fetch_add(content.size());
-      return done(Outcome::kInstalled);
+      return ended(Outcome::kInstalled);
     }
-    case wire::FileResult::kSame: return done(Outcome::kSame);
-    case wire::FileResult::kDiffers: return done(Outcome::kDiffers);
+    case wire::FileResult::kSame: return ended(Outcome::kSame);
+    case wire::FileResult::kDiffers: return ended(Outcome::kDiffers);
     case wire::FileResult::kChanged:
       if (file.has_meta) return refetch(job, file.meta);
       parts_.tally.item_changed(job->path(), "kept changing while it was read");
-      return done(Outcome::kFailed);
+      return ended(Outcome::kFailed);
     case wire::FileResult::kVanished:
       parts_.tally.item_changed(job->path(), "vanished before it could be read");
-      return done(Outcome::kFailed);
+      return ended(Outcome::kFailed);
     case wire::FileResult::kError:
       parts_.tally.source_error(job->path(), file.os_errno, file.text);
-      return done(Outcome::kFailed);
+      return ended(Outcome::kFailed);
   }
 }
 

@@ -36,6 +36,7 @@ class RemoteContent final : public ContentSource {
   void apply_pack(const wire::Pack& pack, base::Buffer body);
   void apply_packed(const wire::PackedFile& file, base::Bytes content);
   void abandon();
+  void done(const FileJobPtr& job, Outcome outcome);
   void refetch(const FileJobPtr& job, const wire::EntryMeta& meta);
 
   InParts parts_;

@@ -79,7 +79,7 @@ wire::Finish finish_message(const Tally& tally) {
 Status run_sender(const RemoteSession& session, Volume& source, bool count) {
   VF_ASSIGN(const delta::StrongHash hash,
             delta::StrongHash::create(hash_kind(session.start.hash), session.start.hash_secret));
-  SourceTree tree(std::move(source.fd), session.options, session.tally);
+  SourceTree tree(std::move(source.fd), source.path, session.options, session.tally);
   BodyCoder coder(compress_choice(session.start.compress), session.start.compress_level);
   Sender sender({session.channel, tree, *session.runtime.workers, *session.runtime.work_pool, hash, session.options,
                  session.tally, coder, session.direct != DirectChoice::kOff});

@@ -46,8 +46,8 @@ struct SourceTree::Pending {
   std::size_t next = 0;
 };
 
-SourceTree::SourceTree(base::UniqueFd root, const VolumeOptions& options, Tally& tally)
-    : options_(options), tally_(tally) {
+SourceTree::SourceTree(base::UniqueFd root, std::string label, const VolumeOptions& options, Tally& tally)
+    : options_(options), tally_(tally), label_(std::move(label)) {
   const auto meta = io::stat_fd(root.get());
   if (meta && meta->type == io::FileType::kDirectory) {
     root_dev_ = meta->dev;
@@ -150,16 +150,19 @@ Status SourceTree::list_directory(ListSink& sink, std::uint32_t parent, const So
   } else {
     // Not to be opened: its metadata can still be told from the parent, so that at least an empty one arrives.
     const Error& error = fd ? meta.error() : fd.error();
-    if (error.os_errno == ENOENT) {
+    auto parent_fd = dir->node->parent() == nullptr ? Result<io::DirFd>(std::unexpected(error))
+                                                    : tree_->open(dir->node->parent());
+    auto outside = parent_fd ? io::stat_at((*parent_fd)->get(), dir->node->name())
+                             : Result<io::Metadata>(std::unexpected(parent_fd.error()));
+    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the item is gone.
+    const bool gone = error.os_errno == ENOENT || error.os_errno == ESTALE ||
+                      (error.os_errno == EACCES && dir->node->parent() != nullptr && !outside);
+    if (gone) {
       tally_.item_changed(dir->node->path(), "vanished before it could be read");
       complete = false;
     } else {
       report(*dir->node, {}, error, complete);
     }
-    auto parent_fd = dir->node->parent() == nullptr ? Result<io::DirFd>(std::unexpected(error))
-                                                    : tree_->open(dir->node->parent());
-    auto outside = parent_fd ? io::stat_at((*parent_fd)->get(), dir->node->name())
-                             : Result<io::Metadata>(std::unexpected(parent_fd.error()));
     if (!outside || outside->type != io::FileType::kDirectory) {
       if (dir->node->parent() == nullptr) return std::unexpected(error);
       const std::lock_guard lock(mutex_);
@@ -276,11 +279,25 @@ Result<SourceTree::OpenedFile> SourceTree::open_file(std::uint32_t dir, std::uin
   const SourceDirPtr source = find(dir);
   const std::string name = source == nullptr ? std::string() : source->name_of(index);
   if (name.empty()) return fail_with(Code::kProtocol, "request for an item that was never listed");
-  VF_ASSIGN(const io::DirFd fd, tree_->open(source->node));
+  auto dir_fd = tree_->open(source->node);
+  if (!dir_fd) {
+    // The directory was listed, so it is there no more.
+    const int reason = dir_fd.error().os_errno;
+    if (reason == EACCES || reason == ESTALE || reason == ENOTDIR || reason == ELOOP) {
+      return fail_sys("open " + name, ENOENT);
+    }
+    return std::unexpected(std::move(dir_fd).error());
+  }
+  const io::DirFd fd = *dir_fd;
   // O_NONBLOCK: a fifo swapped in for the file must not block the open. O_NOATIME only works for owners.
   auto file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK | O_NOATIME);
   if (!file && file.error().os_errno == EPERM) file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK);
-  if (!file) return std::unexpected(std::move(file).error());
+  if (!file) {
+    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the file is gone.
+    const bool gone = file.error().os_errno == EACCES && !io::stat_at(fd->get(), name);
+    if (gone) return fail_sys("open " + name, ENOENT);
+    return std::unexpected(std::move(file).error());
+  }
   VF_ASSIGN(opened.meta, io::stat_fd(file->get()));
   if (opened.meta.type != io::FileType::kFile) return fail_sys("open " + name + " (no longer a file)", EINVAL);
   opened.fd = std::move(*file);
@@ -299,7 +316,7 @@ Result<wire::EntryMeta> SourceTree::describe(int fd) const {
 }
 
 std::string SourceTree::path_of(std::uint32_t dir, std::uint32_t index) const {
-  if (tree_ == nullptr) return {};
+  if (tree_ == nullptr) return label_;
   const SourceDirPtr source = find(dir);
   if (source == nullptr) return "?";
   return source->node->path_of(source->name_of(index));

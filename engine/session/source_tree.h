@@ -28,7 +28,8 @@ class ListSink {
 class SourceTree {
  public:
   // `root`: an open directory, regular file or block device. All references outlive the tree.
-  SourceTree(base::UniqueFd root, const VolumeOptions& options, Tally& tally);
+  // `label`: the root's path, for messages about an image.
+  SourceTree(base::UniqueFd root, std::string label, const VolumeOptions& options, Tally& tally);
   ~SourceTree();
 
   // Walks the whole volume once into `sink`. Directory numbers are fresh in each walk. Unreadable items are reported to
@@ -44,8 +45,9 @@ class SourceTree {
   Result<OpenedFile> open_file(std::uint32_t dir, std::uint32_t index);
   // The metadata and attributes of an open file as they are now, in wire form.
   Result<wire::EntryMeta> describe(int fd) const;
-  // The path below the root for messages; "?" for unknown numbers.
+  // The path for messages: below the root, or an image's label; "?" for unknown numbers.
   std::string path_of(std::uint32_t dir, std::uint32_t index) const;
+  bool is_image() const { return tree_ == nullptr; }
   // No file of this directory will be opened again.
   void release(std::uint32_t dir);
 
@@ -65,6 +67,7 @@ class SourceTree {
 
   const VolumeOptions& options_;
   Tally& tally_;
+  const std::string label_;
   std::unique_ptr<io::DirTree> tree_;  // null for an image
   base::UniqueFd image_;
   std::uint64_t root_dev_ = 0;

@@ -21,7 +21,13 @@ void Tally::item_error(std::string path, const Error& error) {
   item_error(std::move(path), error.os_errno, error.context);
 }
 
+void Tally::set_image(std::string destination) {
+  image_path_ = std::move(destination);
+  image_.store(true);
+}
+
 void Tally::destination_error(std::string path, const Error& error) {
+  if (image_.load()) path = image_path_;
   switch (error.os_errno) {
     case ENOSPC:
     case EDQUOT: {

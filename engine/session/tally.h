@@ -44,7 +44,7 @@ class Tally {
   // The source of an item cannot be read: counted, so that nothing is deleted.
   void source_error(std::string path, int os_errno, std::string what);
   // The volume is one file or device: an error of its item is the session's.
-  void set_image() { image_.store(true); }
+  void set_image(std::string destination);
   // The first "no space" error; `clear_full` after room was made.
   std::optional<Error> full() const;
   bool is_full() const { return full_flag_.load(std::memory_order_relaxed); }
@@ -75,6 +75,7 @@ class Tally {
   std::optional<Error> full_;
   std::atomic<bool> full_flag_{false};
   std::atomic<bool> image_{false};
+  std::string image_path_;  // set before there are other threads
   std::atomic<std::uint64_t> error_count_{0};
   std::atomic<std::uint64_t> changed_count_{0};
   std::atomic<bool> stopped_{false};

@@ -110,6 +110,15 @@ Status Targets::install(const FileJob& job, Target& target) {
   return {};
 }
 
+void Targets::drop_interrupted(const FileJob& job) {
+  if (!job.resume || in_place(job)) return;
+  auto dir = parts_.tree.open(job.dir->node);
+  if (!dir) return;
+  const std::string temp = temp_name(job.name);
+  auto meta = io::stat_at((*dir)->get(), temp);
+  if (meta) (void)parts_.remover.remove((*dir)->get(), temp, temp, *meta, Remover::Report::kSilent);
+}
+
 void Targets::discard(const FileJob& job, Target& target, bool keep) {
   target.direct_out.reset();
   if (!target.in_place() && target.out && !keep) {

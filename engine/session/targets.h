@@ -52,6 +52,8 @@ class Targets {
   Status write_small(const FileJob& job, base::Bytes content, bool sparse);
   // Cuts to size, puts on the metadata and gives the file its name.
   Status install(const FileJob& job, Target& target);
+  // Removes an interrupted run's temporary that will not be needed.
+  void drop_interrupted(const FileJob& job);
   // Forgets a target that will not be installed. `keep`: leave the temporary for a later run to go on with.
   void discard(const FileJob& job, Target& target, bool keep);
 

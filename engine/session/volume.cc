@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <thread>
 #include <vector>
@@ -59,6 +61,18 @@ Status examine(Volume& volume, int flags) {
   (void)flags;
   VF_ASSIGN(volume.size, io::data_size(volume.fd.get()));
   return {};
+}
+
+// A misspelt device must not become a file that fills the memory behind /dev.
+Status check_creatable(int parent, const std::string& path) {
+  char link[64];
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", parent);
+  char real[4096];
+  const ssize_t length = ::readlink(link, real, sizeof(real));
+  const std::string_view where(real, length > 0 ? static_cast<std::size_t>(length) : 0);
+  const bool devices = (where == "/dev" || where.starts_with("/dev/")) && !where.starts_with("/dev/shm");
+  if (!devices) return {};
+  return fail_with(Code::kUsage, "no such device: " + path);
 }
 
 Result<Volume> open_volume(const std::string& path, const std::string& below, bool must_exist) {
@@ -115,6 +129,7 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
   if (name.empty() || name == "." || name == "..") {
     return fail_with(Code::kUsage, "no such directory: " + volume.path);
   }
+  if (volume.kind == wire::RootKind::kMissing) VF_TRY(check_creatable(at.get(), volume.path));
   volume.parent = std::move(at);
   volume.name = std::move(name);
   return volume;

@@ -61,7 +61,7 @@ ChannelImpl::ChannelImpl(std::unique_ptr<Link> first, PeerInfo peer, const Chann
 
 void ChannelImpl::limit_bandwidth(std::uint64_t bytes_per_second) {
   const std::lock_guard lock(mutex_);
-  limiter_ = bytes_per_second > 0 ? std::make_shared<RateLimiter>(bytes_per_second) : nullptr;
+  limiter_ = bytes_per_second > 0 ? std::make_shared<base::RateLimiter>(bytes_per_second) : nullptr;
 }
 
 ChannelImpl::~ChannelImpl() {

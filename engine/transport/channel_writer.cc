@@ -140,7 +140,7 @@ void ChannelImpl::collect_locked(Connection& connection, Batch& batch) {
 
 Status ChannelImpl::write_frames(Connection& connection, std::vector<wire::Frame> frames) {
   const Layout layout(frames, connection.index, !connection.link->has_integrity());
-  std::shared_ptr<RateLimiter> limiter;
+  std::shared_ptr<base::RateLimiter> limiter;
   {
     const std::lock_guard lock(mutex_);
     limiter = limiter_;
@@ -149,7 +149,7 @@ Status ChannelImpl::write_frames(Connection& connection, std::vector<wire::Frame
   return connection.link->write(layout.pieces(), {.moving_deadline = &refuse_deadline_});
 }
 
-Status ChannelImpl::write_limited(Connection& connection, RateLimiter& limiter,
+Status ChannelImpl::write_limited(Connection& connection, base::RateLimiter& limiter,
                                   std::vector<base::Bytes> pieces) {
   const std::size_t slice = limiter.slice();
   for (base::Bytes piece : pieces) {

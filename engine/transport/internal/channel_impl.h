@@ -25,7 +25,7 @@
 #include "engine/transport/internal/flow.h"
 #include "engine/transport/internal/frame_reader.h"
 #include "engine/transport/internal/link.h"
-#include "engine/transport/internal/rate_limiter.h"
+#include "engine/base/rate_limiter.h"
 
 namespace volferry::transport {
 
@@ -104,7 +104,7 @@ class ChannelImpl : public Channel {
   bool has_work_locked(const Connection& connection) const;
   void collect_locked(Connection& connection, Batch& batch);
   Status write_frames(Connection& connection, std::vector<wire::Frame> frames);
-  Status write_limited(Connection& connection, RateLimiter& limiter,
+  Status write_limited(Connection& connection, base::RateLimiter& limiter,
                        std::vector<base::Bytes> pieces);
   void refuse_and_close(Connection& connection);
 
@@ -134,7 +134,7 @@ class ChannelImpl : public Channel {
   ReceiveWindow receive_data_;
   std::optional<unsigned>
       hint_modulus_;  // fixed by the first hinted frame, so that equal hints keep their connection
-  std::shared_ptr<RateLimiter> limiter_;  // null: none
+  std::shared_ptr<base::RateLimiter> limiter_;  // null: none
   std::optional<Error> reason_;
   bool finishing_ = false;
   bool refusing_ = false;

@@ -79,7 +79,12 @@ class Relay:
                     pause.wait(max(0.0, sent / self._rate - (time.monotonic() - budget_start)))
             sink.shutdown(socket.SHUT_WR)
         except OSError:
-            pass
+            # A reset end ends the other one too.
+            for end in (source, sink):
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
         finally:
             with self._lock:
                 self._open -= {source}

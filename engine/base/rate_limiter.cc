@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/transport/internal/rate_limiter.h"
+#include "engine/base/rate_limiter.h"
 
 #include <algorithm>
 
 #include "engine/base/check.h"
 
-namespace volferry::transport {
+namespace volferry::base {
 
 namespace {
 constexpr double kMinBurst = 64 << 10;
@@ -22,7 +22,7 @@ RateLimiter::RateLimiter(std::uint64_t bytes_per_second, Now now)
   VF_CHECK(bytes_per_second > 0, "a rate of 0 means no limiter");
 }
 
-Clock::duration RateLimiter::take(std::uint64_t bytes) {
+RateLimiter::Clock::duration RateLimiter::take(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = now_();
   const double passed = std::chrono::duration<double>(now - filled_).count();
@@ -37,4 +37,4 @@ std::size_t RateLimiter::slice() const {
   return std::min(kMaxSlice, static_cast<std::size_t>(burst_) / 2);
 }
 
-}  // namespace volferry::transport
+}  // namespace volferry::base

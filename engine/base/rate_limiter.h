@@ -2,18 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 
-#include "engine/transport/internal/wait.h"
+namespace volferry::base {
 
-namespace volferry::transport {
-
-// A token bucket that all connections of a channel share. Takers go into debt and wait it off, so
+// A token bucket that several threads share. Takers go into debt and wait it off, so
 // that turns are given in order and no taker starves. Thread-safe.
 class RateLimiter {
  public:
+  using Clock = std::chrono::steady_clock;
   using Now = std::function<Clock::time_point()>;
 
   // `bytes_per_second` > 0. The bucket holds max(64 KiB, a twentieth of a second).
@@ -33,4 +33,4 @@ class RateLimiter {
   Clock::time_point filled_;
 };
 
-}  // namespace volferry::transport
+}  // namespace volferry::base

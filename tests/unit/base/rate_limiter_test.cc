@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/transport/internal/rate_limiter.h"
+#include "engine/base/rate_limiter.h"
 
 #include <gtest/gtest.h>
 
-namespace volferry::transport {
+namespace volferry::base {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+using Clock = RateLimiter::Clock;
 
 class RateLimiterTest : public ::testing::Test {
  protected:
@@ -57,4 +59,4 @@ TEST_F(RateLimiterTest, SlowRatesStillMove) {
 }
 
 }  // namespace
-}  // namespace volferry::transport
+}  // namespace volferry::base
