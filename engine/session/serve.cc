@@ -34,8 +34,9 @@ Status check_allowed(const ServeOptions& options, const wire::Start& start) {
   return {};
 }
 
-Summary serve_session(transport::Channel& channel, Runtime& runtime, const ServeOptions& serve, Observer& observer,
-                      base::Logger& logger, StopFlag& stop) {
+Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtime, const ServeOptions& serve,
+                      Observer& observer, base::Logger& logger, StopFlag& stop) {
+  transport::Channel& channel = *owned;
   PeerObserver peer(channel, observer);
   Tally tally(peer);
   const auto begin = std::chrono::steady_clock::now();
@@ -92,6 +93,8 @@ Summary serve_session(transport::Channel& channel, Runtime& runtime, const Serve
   Summary summary = tally.summary();
   summary.io = runtime.io_name();
   const transport::ChannelStats stats = channel.stats();
+  // Its readers call the conversation until they have ended.
+  owned.reset();
   summary.wire_sent = stats.wire_sent;
   summary.wire_received = stats.wire_received;
   summary.streams = stats.streams;
@@ -168,10 +171,10 @@ int run_serve(transport::Server& server, const ServeOptions& options, Observer& 
         if (result != 0) logger.log(base::LogLevel::kError, channel.error().message());
         break;
       }
-      auto work = [&, channel = std::shared_ptr<transport::Channel>(std::move(*channel))] {
+      auto work = [&, channel = std::move(*channel)]() mutable {
         Summary summary;
         if (auto runtime = Runtime::create(options.limits, false, logger)) {
-          summary = serve_session(*channel, *runtime, options, observer, logger, stop);
+          summary = serve_session(std::move(channel), *runtime, options, observer, logger, stop);
         } else {
           channel->abort(runtime.error());
           summary.fatal = runtime.error();
@@ -215,7 +218,7 @@ int run_serve_stdio(base::UniqueFd in, base::UniqueFd out, const ServeOptions& o
     logger.log(base::LogLevel::kError, channel.error().message());
     return exit_code(channel.error().code);
   }
-  return serve_session(**channel, *runtime, options, observer, logger, stop).exit_code();
+  return serve_session(*std::move(channel), *runtime, options, observer, logger, stop).exit_code();
 }
 
 }  // namespace volferry
