@@ -262,6 +262,11 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
     }
   }
   if (job == nullptr) return protocol_error({Code::kProtocol, 0, "content that was not asked for"});
+  const bool fits = file.result == wire::FileResult::kOk        ? !job->compare_only
+                    : file.result == wire::FileResult::kDiffers ? job->compare_only
+                    : file.result == wire::FileResult::kSame    ? job->old.has_value()
+                                                                : true;
+  if (!fits) return protocol_error({Code::kProtocol, 0, "an answer to another question than was asked"});
   const auto ended = [&](Outcome outcome) { done(job, outcome); };
   if (file.has_meta && file.result != wire::FileResult::kChanged) {
     const std::uint64_t group = job->want.hardlink_group;
