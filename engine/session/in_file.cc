@@ -47,6 +47,7 @@ InFile::InFile(const InParts& parts, std::uint32_t req, FileJobPtr job, std::fun
       ranges_(delta::range_count(job_->want.size)) {}
 
 Result<wire::FileRequest> InFile::prepare() {
+  if (size_ > kMaxFileBytes) return fail_sys("a file of " + std::to_string(size_) + " bytes", EFBIG);
   VF_ASSIGN(basis_, parts_.targets.open_basis(*job_));
   if (basis_) {
     VF_ASSIGN(basis_size_, io::data_size(basis_.get()));

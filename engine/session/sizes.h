@@ -18,6 +18,8 @@ inline constexpr std::uint64_t kDeltaFileBytes = 32u << 10;
 // How often a file that moved while it was read is read again.
 inline constexpr int kChangeRetries = 3;
 
+// A larger file is refused, since a peer may tell any size: 2^48 bytes take tables of 32 MiB a file here.
+inline constexpr std::uint64_t kMaxFileBytes = 1ull << 48;
 // The receiver's window: files asked for and segments signed ahead of their answers. 64 segments cover 4 GiB: enough to
 // hide 50 ms even at 10 GB/s of comparing.
 inline constexpr std::size_t kMaxOpenFiles = 4096;
