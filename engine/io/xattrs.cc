@@ -44,6 +44,8 @@ const Xattr* find(const XattrList& list, const std::string& name) {
 bool carried(const std::string& name, XattrPolicy policy) {
   if (name == kAclAccess || name == kAclDefault) return policy.acls;
   if (!policy.xattrs) return false;
+  // XFS shows root its own form of the ACLs too: carried elsewhere it would mean nothing, and removing it removes the ACL.
+  if (name.starts_with("trusted.SGI_ACL_")) return false;
   return name.starts_with("user.") || name.starts_with("trusted.") || name == kCapability;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/session/local_content.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -38,6 +40,7 @@ void LocalContent::fetch(FileJobPtr job) {
       if (outcome) return sink_.job_done(job, *outcome);
       const Error& error = outcome.error();
       if (error.code == Code::kMismatch && ++job->tries < kChangeRetries) continue;
+      if (!job->compare_only && !tally_.stopped()) targets_.drop_interrupted(*job);
       if (error.code == Code::kMismatch) {
         tally_.item_changed(path, "kept changing while it was read");
       } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
@@ -103,9 +106,14 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
       if (!device && size > 0) {
         VF_ASSIGN(cloned, io::clone_file(from, target.out.get()));
       }
+      bool from_old = false;
+      if (!cloned && !device && basis && job.old->meta.size > 0) {
+        VF_ASSIGN(from_old, io::clone_file(basis.get(), target.out.get()));
+        if (from_old && ::ftruncate(target.out.get(), static_cast<off_t>(size)) != 0) return fail_sys("truncate " + job.name);
+      }
       if (cloned) {
         tally_.matched_bytes.fetch_add(size);
-      } else if (device) {
+      } else if (device || from_old) {
         VF_TRY(update_in_place(worker, source, target.out.get(), size));
       } else {
         VF_TRY(copy_whole(from, target.out.get(), size));

@@ -381,11 +381,14 @@ void OutFileWork::fine_job(Worker& /*worker*/, const wire::FineHashes& hashes) {
     std::vector<wire::RangeOp> ops =
         to_wire(delta::compare_blocks(content.bytes(), mine.blocks, hashes.blocks, basis_bytes));
     const bool hit = std::ranges::any_of(ops, [](const wire::RangeOp& op) { return op.kind == wire::OpKind::kSame; });
+    std::uint64_t literal = 0;
+    for (const wire::RangeOp& op : ops) literal += op.kind == wire::OpKind::kLiteral ? op.length : 0;
     {
       const std::lock_guard lock(file_->decide_mutex);
       ++(hit ? file_->fine_hits : file_->fine_misses);
     }
-    if (!hit && put_aside(hashes.range)) return {};
+    // Little at its place, as among shuffled blocks: the rest may stand elsewhere in the basis.
+    if (literal > length / 4 * 3 && put_aside(hashes.range)) return {};
     const std::uint64_t offset = hashes.range * kRange;
     VF_ASSIGN(const SegmentMap map, map_segment(offset, offset + length));
     mark_holes(ops, offset, map);

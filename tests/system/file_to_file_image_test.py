@@ -43,7 +43,8 @@ class FileToFile:
         trees.overwrite(self.src, 7 * MIB, b"changed")
         result = self.sync()
         self.check()
-        self.assertLessEqual(result.summary["literal_bytes"], 4096)
+        if self.remote:  # locally the file is copied whole beside the old one
+            self.assertLessEqual(result.summary["literal_bytes"], 4096)
 
     def test_metadata_of_the_file(self):
         trees.write(self.src, b"x" * 5000, 0o640, mtime_ns=10**18 + 1)

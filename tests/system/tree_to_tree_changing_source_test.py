@@ -88,9 +88,11 @@ class ChangingSource:
         process = self.begin()
         mutator = Mutator(change)
         self.addCleanup(mutator.close)
-        result = self.end(process, 4)
+        # A later try only reads what differs, which may well fall between two changes.
+        result = self.end(process, (0, 4))
         mutator.close()
-        self.assert_named(result, "moving")
+        if result.code == 4:
+            self.assert_named(result, "moving")
         self.assert_others_arrived()
 
     def test_rewritten_with_the_old_mtime_put_back(self):

@@ -58,6 +58,8 @@ class BetweenFileSystems:
         self.need_root("owners and mounts")
         mounted = blockdev.mount_image(self, kind, self.dir, kind, size)
         trees.metadata_tree(self.src)
+        if kind == "xfs":  # whose link targets end at 1024 bytes
+            os.unlink(os.path.join(self.src, "links", "long"))
         self.dst = os.path.join(mounted, "dst")
         # Each file system has its own range of times; what it clamps is its own matter.
         far = tuple(

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """After a cut or a kill the next run uses what arrived."""
 
-import fcntl
 import os
 import signal
 
 from support import trees
 from support.case import ScratchCase, shared_psk
-from support.wait import wait_until
+from support.wait import locked, wait_until
 
 SIZE = 96 << 20
 
@@ -64,7 +63,7 @@ class Resume(ScratchCase):
         process.popen.wait()
         if os.path.exists(os.path.join(self.dst, "large")):
             self.skipTest("the sync was over before it could be killed")
-        wait_until(lambda: not _locked(self.dst), "the server to let go of the destination", 60)
+        wait_until(lambda: not locked(self.dst), "the server to let go of the destination", 60)
         self.assert_continued(self.push(server.port))
 
     def test_killed_server(self):
@@ -105,14 +104,3 @@ def _allocated(root: str) -> int:
         except FileNotFoundError:
             pass
     return total
-
-
-def _locked(root: str) -> bool:
-    descriptor = os.open(root, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)

@@ -111,7 +111,8 @@ def _attributes(directory: int, name: bytes) -> tuple[dict, dict]:
     except OSError:
         return xattrs, acls
     for attribute in names:
-        if attribute == "security.selinux":
+        # A security module's label is local; XFS shows root its own form of the ACLs beside the ACLs.
+        if attribute == "security.selinux" or attribute.startswith("trusted.SGI_ACL_"):
             continue
         try:
             value = os.getxattr(path, attribute, follow_symlinks=False)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 from . import compare, program, trees
+from .wait import locked, wait_until
 
 
 def build(root: str, version: int) -> None:
@@ -57,6 +58,7 @@ class KillRounds:
             victim.popen.wait()
             if victim is not client:
                 client.wait(60)
+            wait_until(lambda: not locked(self.dst), "the other end to let go of the destination", 60)
             self._check_old_or_new(snapshots, f"round {number}, seed {seed}")
             if server is not None:
                 server.close()  # what serves the next run is a new process

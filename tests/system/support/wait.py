@@ -2,6 +2,8 @@
 """Waiting for a condition, with a deadline."""
 
 import threading
+import fcntl
+import os
 import time
 
 
@@ -13,3 +15,15 @@ def wait_until(condition, what: str, timeout: float = 30.0) -> None:
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout} s for: {what}")
         pause.wait(0.002)
+
+
+def locked(root: str) -> bool:
+    """Whether a volferry is writing the volume."""
+    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
