@@ -7,6 +7,7 @@
 // so a file that turns out equal costs no copy.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,8 @@ struct InParts {
   Targets& targets;
   Tally& tally;
   BodyCoder& coder;
+  // Request numbers, never used twice in a session: answers of an earlier pass may still be on their way.
+  std::atomic<std::uint32_t>& next_request;
 };
 
 class InFile : public std::enable_shared_from_this<InFile> {

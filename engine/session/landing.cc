@@ -50,7 +50,7 @@ Status Landing::pass(ListFeed& feed, const ContentFactory& make_content, wire::B
   tally_.list_complete = false;
   keeper_->set_read_only(verify || options_.read_only());
   VF_TRY(feed.begin(begin));
-  Links links(*tree_, options_, *keeper_, tally_);
+  Links links(*tree_, options_, *keeper_, remover_, tally_);
   Merger merger({*tree_, options_, installer_, *keeper_, links, extras_, remover_, tally_, root_missing_}, verify, image_);
   const std::unique_ptr<ContentSource> content = make_content(merger);
   merger.set_content(*content);

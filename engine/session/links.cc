@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/session/place.h"
 #include "engine/session/temp_name.h"
 
 namespace volferry::session {
@@ -105,12 +106,10 @@ void Links::link(const Name& leader, const Name& name) {
     if (::linkat(from->get(), leader.name.c_str(), to->get(), target.c_str(), 0) != 0) {
       return fail_sys("link to " + leader.dir->path_of(leader.name));
     }
-    if (now && ::renameat(to->get(), temp.c_str(), to->get(), name.name.c_str()) != 0) {
-      Status failed = fail_sys("rename " + name.name);
-      (void)::unlinkat(to->get(), temp.c_str(), 0);
-      return failed;
-    }
-    return {};
+    if (!now) return {};
+    Status placed = place(to->get(), temp, name.name, name.dir->path_of(name.name), remover_, !options_.filter.empty());
+    if (!placed) (void)::unlinkat(to->get(), temp.c_str(), 0);
+    return placed;
   };
   if (auto made = make(); !made) tally_.item_error(name.dir->path_of(name.name), made.error());
   keeper_.file_done(name.dir);

@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "engine/session/dest_dir.h"
+#include "engine/session/extras.h"
 #include "engine/session/tally.h"
 
 namespace volferry::session {
 
 class Links {
  public:
-  Links(io::DirTree& tree, const VolumeOptions& options, DirKeeper& keeper, Tally& tally)
-      : tree_(tree), options_(options), keeper_(keeper), tally_(tally) {}
+  Links(io::DirTree& tree, const VolumeOptions& options, DirKeeper& keeper, Remover& remover, Tally& tally)
+      : tree_(tree), options_(options), keeper_(keeper), remover_(remover), tally_(tally) {}
 
   // True if `group` has no leader yet: the caller's entry is it, and must end by leader_ready or leader_failed.
   bool claim_leader(std::uint64_t group, const DestDirPtr& dir, const std::string& name);
@@ -25,8 +26,8 @@ class Links {
   void leader_ready(std::uint64_t group);
   void leader_failed(std::uint64_t group);
 
-  // A later name. `old`: what has the name now (already known not to be a directory). Linked now or when the leader is
-  // ready; counts as a file of `dir` until then.
+  // A later name. `old`: what has the name now. Linked now or when the leader is ready; counts as a file of `dir` until
+  // then.
   void add(std::uint64_t group, const DestDirPtr& dir, const std::string& name,
            const std::optional<io::Metadata>& old);
   // The leader's path, for reports.
@@ -52,6 +53,7 @@ class Links {
   io::DirTree& tree_;
   const VolumeOptions& options_;
   DirKeeper& keeper_;
+  Remover& remover_;
   Tally& tally_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Group> groups_;

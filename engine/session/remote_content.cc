@@ -33,11 +33,7 @@ RemoteContent::FilePtr RemoteContent::find(std::uint32_t req) {
 // ---- asking
 
 void RemoteContent::fetch(FileJobPtr job) {
-  std::uint32_t req = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    req = next_req_++;
-  }
+  const std::uint32_t req = parts_.next_request.fetch_add(1);
   const std::uint64_t size = job->want.size;
   const bool delta = job->old && (job->old->meta.size >= kDeltaFileBytes || job->device) && size >= kDeltaFileBytes;
   if (size <= kPackFileBytes && !job->device && (!delta || job->compare_only)) {

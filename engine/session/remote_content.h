@@ -43,7 +43,6 @@ class RemoteContent final : public ContentSource {
   io::DirTree& tree_;
   JobSink& sink_;
   std::mutex mutex_;
-  std::uint32_t next_req_ = 1;
   std::unordered_map<std::uint32_t, FileJobPtr> small_;
   std::unordered_map<std::uint32_t, FilePtr> large_;
   std::deque<FilePtr> waiting_;      // files whose next segment waits for room

@@ -106,8 +106,9 @@ Status run_receiver(const RemoteSession& session, Volume& destination, wire::Roo
             delta::StrongHash::create(hash_kind(session.start.hash), session.start.hash_secret));
   Landing landing(destination, source, session.options, {session.direct}, session.tally);
   BodyCoder coder(compress_choice(session.start.compress), session.start.compress_level);
+  std::atomic<std::uint32_t> next_request{1};
   const InParts parts{session.channel, *session.runtime.workers, *session.runtime.work_pool, hash, session.options,
-                      landing.targets(), session.tally,          coder};
+                      landing.targets(), session.tally, coder, next_request};
   const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
     return std::make_unique<AttachedContent>(parts, landing.tree(), sink, session.conversation);
   };
