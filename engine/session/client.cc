@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client's side of `sync` and `verify`: local, or with a peer, reconnecting after a lost connection.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -147,6 +148,13 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
   return summary;
 }
 
+std::string describe(const Endpoint& endpoint) {
+  if (const auto* tls = std::get_if<TlsEndpoint>(&endpoint)) {
+    return tls->target.host + ":" + std::to_string(tls->target.port);
+  }
+  return std::get<SshEndpoint>(endpoint).target.host;
+}
+
 // Waits before reconnect number `attempt`; false if the program is told to stop.
 bool back_off(unsigned attempt, StopFlag& stop) {
   const auto delay = std::chrono::milliseconds(std::min(500u << std::min(attempt, 5u), 15'000u));
@@ -161,6 +169,7 @@ bool back_off(unsigned attempt, StopFlag& stop) {
 Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify_only, Observer& observer,
                    base::Logger& logger, StopFlag& stop) {
   const auto begin = std::chrono::steady_clock::now();
+  bool had_session = false;
   Summary before;  // of lost attempts: what crossed the wire counts
   for (unsigned reconnects = 0;; ++reconnects) {
     bool connected = false;
@@ -175,10 +184,16 @@ Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify
     summary.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const bool lost = summary.fatal && (summary.fatal->code == Code::kConnectionLost ||
                                         summary.fatal->code == Code::kTimeout ||
-                                        (summary.fatal->code == Code::kConnect && reconnects > 0));
+                                        (summary.fatal->code == Code::kConnect &&
+                                         (reconnects > 0 || summary.fatal->os_errno == ECONNRESET)));
     if (!lost) return summary;
-    if (summary.fatal->code != Code::kConnectionLost) summary.fatal->code = Code::kConnectionLost;
-    if (reconnects >= options.retries) return summary;
+    // Once there was a session, failing to get it back is a lost connection, not an address that leads nowhere.
+    if (had_session || connected) summary.fatal->code = Code::kConnectionLost;
+    had_session = had_session || connected;
+    if (reconnects >= options.retries) {
+      summary.fatal->context = describe(remote.endpoint) + ": " + summary.fatal->context;
+      return summary;
+    }
     logger.log(base::LogLevel::kWarn, "connection lost, reconnecting: " + summary.fatal->message());
     before = summary;
     if (!back_off(reconnects, stop)) return summary;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ struct FileJob {
   bool device = false;          // the destination is a block device
   bool content_only = false;    // a device is involved: no metadata is carried
   MetaDiff diff;                // of the old file's metadata
+  std::atomic<std::uint64_t> counted{0};  // bytes that progress shows already
   int tries = 0;                // how often it has changed under us
 
   std::string path() const { return dir->path_of(name); }

@@ -249,6 +249,9 @@ bool InFile::claim(std::uint64_t first, std::uint64_t count) {
 }
 
 void InFile::settle(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t bytes = std::min((first + count) * kRange, size_) - first * kRange;
+  job_->counted.fetch_add(bytes);
+  parts_.tally.bytes_done.fetch_add(bytes);
   unsigned segments = 0;
   {
     const std::lock_guard lock(mutex_);

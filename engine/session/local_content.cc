@@ -57,6 +57,7 @@ void LocalContent::fetch(FileJobPtr job) {
 }
 
 Result<Outcome> LocalContent::copy(Worker& worker, FileJob& job) {
+  tally_.bytes_done.fetch_sub(job.counted.exchange(0));  // of a try that failed
   auto source = source_.open_file(job.dir_number, job.index);
   if (!source) return std::unexpected(source_error(source.error()));
   if (source->meta.size != job.want.size || source->meta.mtime != mtime_of(job.want)) {
@@ -100,7 +101,7 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
   VF_ASSIGN(Target target, targets_.create(job, targets_.open_interrupted(job), -1));
   const auto build = [&]() -> Status {
     if (in_place || target.resumed) {
-      VF_TRY(update_in_place(worker, source, target.out.get(), size));
+      VF_TRY(update_in_place(worker, job, source, target.out.get(), size));
     } else {
       bool cloned = false;
       if (!device && size > 0) {
@@ -114,9 +115,9 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
       if (cloned) {
         tally_.matched_bytes.fetch_add(size);
       } else if (device || from_old) {
-        VF_TRY(update_in_place(worker, source, target.out.get(), size));
+        VF_TRY(update_in_place(worker, job, source, target.out.get(), size));
       } else {
-        VF_TRY(copy_whole(from, target.out.get(), size));
+        VF_TRY(copy_whole(job, from, target.out.get(), size));
       }
     }
     VF_TRY(check_source());
@@ -167,7 +168,12 @@ Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint
   return true;
 }
 
-Status LocalContent::copy_whole(int from, int to, std::uint64_t size) {
+void LocalContent::count(FileJob& job, std::uint64_t bytes) {
+  job.counted.fetch_add(bytes);
+  tally_.bytes_done.fetch_add(bytes);
+}
+
+Status LocalContent::copy_whole(FileJob& job, int from, int to, std::uint64_t size) {
   for (std::uint64_t at = 0; at < size;) {
     auto data = io::next_data(from, at, size);
     if (!data) return std::unexpected(source_error(data.error()));
@@ -184,6 +190,7 @@ Status LocalContent::copy_whole(int from, int to, std::uint64_t size) {
       }
       VF_TRY(copied);
       tally_.literal_bytes.fetch_add(length);
+      count(job, length);
     }
     at = (*data)->end;
   }
@@ -252,8 +259,8 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   return flush(length);
 }
 
-Status LocalContent::update_in_place(Worker& worker, const SourceTree::OpenedFile& source, int to,
-                                     std::uint64_t size) {
+Status LocalContent::update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source,
+                                     int to, std::uint64_t size) {
   const int from = source.fd.get();
   // Zeros of a device carry no wish to be allocated at the other end.
   const bool device = source.meta.type == io::FileType::kBlockDevice;
@@ -266,6 +273,7 @@ Status LocalContent::update_in_place(Worker& worker, const SourceTree::OpenedFil
     for (at = begin; at < (*data)->end; at += kPiece) {
       VF_TRY(pace(std::min(kPiece, (*data)->end - at)));
       VF_TRY(update_range(worker, from, to, at, std::min(kPiece, (*data)->end - at), device));
+      count(job, std::min(kPiece, (*data)->end - at));
     }
     at = (*data)->end;
   }

@@ -35,8 +35,10 @@ class LocalContent final : public ContentSource {
   Result<Outcome> copy(Worker& worker, FileJob& job);
   Result<Outcome> copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source);
   Result<bool> equal_content(Worker& worker, int a, int b, std::uint64_t size);
-  Status copy_whole(int from, int to, std::uint64_t size);
-  Status update_in_place(Worker& worker, const SourceTree::OpenedFile& source, int to, std::uint64_t size);
+  Status copy_whole(FileJob& job, int from, int to, std::uint64_t size);
+  Status update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source, int to,
+                         std::uint64_t size);
+  void count(FileJob& job, std::uint64_t bytes);
   Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length, bool device);
   // Waits until `bytes` more may be copied; kCancelled where the session stops meanwhile.
   Status pace(std::uint64_t bytes);

@@ -483,7 +483,8 @@ void Merger::job_done(const FileJobPtr& job, Outcome outcome) {
     case Outcome::kFailed: good = false; break;
   }
   parts_.tally.files_done.fetch_add(1);
-  parts_.tally.bytes_done.fetch_add(job->want.size);
+  const std::uint64_t counted = job->counted.load();
+  if (counted < job->want.size) parts_.tally.bytes_done.fetch_add(job->want.size - counted);
   if (group != 0 && !read_only()) good ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
   parts_.keeper.file_done(job->dir);
   {

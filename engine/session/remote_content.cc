@@ -147,6 +147,7 @@ void RemoteContent::refetch(const FileJobPtr& job, const wire::EntryMeta& meta) 
   job->want = meta;
   job->want.hardlink_group = group;
   job->resume = true;
+  parts_.tally.bytes_done.fetch_sub(job->counted.exchange(0));
   parts_.workers.post(Workers::Lane::kUrgent, [this, job](Worker&) { fetch(job); });
 }
 

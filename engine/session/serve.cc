@@ -20,7 +20,7 @@ using namespace session;  // NOLINT(google-build-using-namespace): this file is 
 
 // How long a session waits for one that is just ending to let go of the volume: a client that reconnects must not be
 // refused because of its own lost connection.
-constexpr auto kLockPatience = std::chrono::seconds(10);
+constexpr auto kLockPatience = std::chrono::seconds(3);
 
 Status check_allowed(const ServeOptions& options, const wire::Start& start) {
   const bool push = start.direction == wire::Direction::kPush;

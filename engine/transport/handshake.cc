@@ -2,6 +2,7 @@
 #include "engine/transport/internal/handshake.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "engine/transport/internal/frame_reader.h"
@@ -23,7 +24,7 @@ Result<wire::Frame> receive_frame(Link& link, const Wait& wait) {
   VF_ASSIGN(std::optional<wire::Frame> frame,
             reader.next(wire::kMaxHelloHead, admit, [&] { return wait; }));
   if (!frame) {
-    return fail_with(Code::kConnectionLost, "the peer closed the connection in the handshake");
+    return fail_with(Code::kConnectionLost, "the peer closed the connection in the handshake", ECONNRESET);
   }
   return *std::move(frame);
 }

@@ -38,7 +38,7 @@ class Commands(ScratchCase):
         self.assertTrue(lines)
         text = json.dumps(lines)
         for name in ("read", "write", "hash", "weak", "delta", "tls", "small"):
-            self.assertIn(name, text)
+            self.assertIn(name, text.lower())
 
 
 if __name__ == "__main__":

@@ -67,15 +67,16 @@ class Itemize(ScratchCase):
     def test_new(self):
         expected = {
             "cd+++++++++ d/",
-            ">f+++++++++ d/file",
+            "hf+++++++++ d/file => z-hard",
             ">f+++++++++ d/other",
             "cL+++++++++ link -> target",
-            "hf+++++++++ z-hard => d/file",
+            ">f+++++++++ z-hard",
             "cS+++++++++ fifo",
             "cD+++++++++ null",
         }
         lines = self.lines()
-        self.assertLessEqual(lines - expected, {"cd+++++++++ ./", ".d..t...... ./"}, lines)
+        # The files of a directory come before what is below it. The root may be there already.
+        self.assertTrue(all(line.endswith(" ./") for line in lines - expected), lines)
         self.assertLessEqual(expected, lines)
 
     def test_changes(self):
@@ -150,8 +151,10 @@ class Json:
         trees.write(os.path.join(self.src, "f"), content + bytes(4 << 20) + content)
         summary = self.sync().summary
         self.assertEqual(6 << 20, summary["bytes_total"])
-        self.assertEqual(4 << 20, summary["zero_bytes"])
-        self.assertEqual(2 << 20, summary["literal_bytes"] + summary["matched_bytes"])
+        if self.remote:  # a local copy does not look for zeros that are allocated
+            self.assertEqual(4 << 20, summary["zero_bytes"])
+        parts = summary["literal_bytes"] + summary["matched_bytes"] + summary["zero_bytes"]
+        self.assertEqual(6 << 20, parts)
 
     def test_error_events(self):
         self.need_root("switching to a plain user")

@@ -36,8 +36,12 @@ class Usage(ScratchCase):
     def test_option_without_its_value(self):
         self.refuse("sync", self.src, self.dst, "--bwlimit", mentions=("bwlimit",))
 
+    def test_the_last_of_contradicting_options_counts(self):
+        for first, last in (("--durable", "--no-durable"), ("--no-durable", "--durable")):
+            self.volferry("sync", first, last, self.src, self.dst)
+
     def test_contradicting_options(self):
-        self.refuse("sync", "--durable", "--no-durable", self.src, self.dst)
+        self.refuse("sync", "-q", "-v", self.src, self.dst)
 
     def test_missing_source(self):
         self.refuse(

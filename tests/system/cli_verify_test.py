@@ -84,8 +84,11 @@ class Verify(ScratchCase):
         replace("nodes/zz-after", lambda p: os.mkfifo(p))
         keep_time("deep", lambda p: trees.write(os.path.join(p, "surplus")))
         keep_time("a/lost+found", lambda p: os.unlink(os.path.join(p, "kept")))
-        subprocess.run(["cp", "-a", path("hard/b/two"), path("hard/b/two~")], check=True)
-        keep_time("hard/b", lambda p: os.rename(path("hard/b/two~"), path("hard/b/two")))
+        def unlink_from_group(_):
+            subprocess.run(["cp", "-a", path("hard/b/two"), path("hard/b/two~")], check=True)
+            os.rename(path("hard/b/two~"), path("hard/b/two"))
+
+        keep_time("hard/b", unlink_from_group)
 
         found = self.verify(24)
         expected = {

@@ -183,7 +183,8 @@ class OneWriter(ScratchCase):
         self.key = ["--psk-file", shared_psk()]
 
     def check(self, first: list, second: list):
-        process = self.start("sync", "--json", "--bwlimit", "4M", *first)
+        # Longer than a server waits for a session that is just ending.
+        process = self.start("sync", "--json", "--bwlimit", "1M", *first)
         wait_until(lambda: compare.temporaries(self.dst), "the first sync to be under way")
         refused = self.volferry("sync", "--retries", "0", *second, expect=(2, 3, 20, 21, 22))
         self.assert_error(refused, refused.code)

@@ -311,8 +311,9 @@ def escaped(name: bytes) -> str:
             character, length = "", 1
         if character == "\\":
             out.append("\\\\")
-        elif not character or ord(character) < 0x20 or ord(character) == 0x7F:
-            out.append("\\x%02x" % name[at])
+        elif not character or ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0:
+            # Terminals act on the C1 controls, U+0080 to U+009F, too.
+            out.extend("\\x%02x" % byte for byte in name[at : at + length])
         else:
             out.append(character)
         at += length

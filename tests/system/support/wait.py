@@ -11,7 +11,14 @@ def wait_until(condition, what: str, timeout: float = 30.0) -> None:
     """Polls `condition` until it holds; fails with `what` after `timeout` seconds."""
     pause = threading.Event()
     deadline = time.monotonic() + timeout
-    while not condition():
+
+    def holds() -> bool:
+        try:
+            return condition()
+        except FileNotFoundError:  # what is looked at may be renamed at any moment
+            return False
+
+    while not holds():
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout} s for: {what}")
         pause.wait(0.002)
