@@ -70,7 +70,8 @@ Result<Service> make_service(const ServeArguments& arguments, base::Logger& logg
   VF_ASSIGN(options, with_server_keys(std::move(options), arguments.keys));
   // A client of a server that serves nothing would learn it too late.
   if (::access(arguments.root.c_str(), F_OK) != 0) {
-    return fail_with(Code::kUsage, "no such file or directory: " + arguments.root + "; make it first, or name another --root");
+    return fail_with(Code::kUsage, "no such file or directory: " + arguments.root +
+                                       "; make it first, or name another --root");
   }
   VF_ASSIGN(service.server, transport::Server::create(options));
   return service;

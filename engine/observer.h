@@ -13,11 +13,11 @@ namespace volferry {
 struct ProgressSnapshot {
   enum class Phase : std::uint8_t { kConnect, kSync, kDelete, kVerify, kFlush };
   Phase phase = Phase::kConnect;
-  bool total_known = false;        // the source has been listed to the end
+  bool total_known = false;  // the source has been listed to the end
   std::uint64_t files_total = 0;
   std::uint64_t files_done = 0;
   std::uint64_t bytes_total = 0;
-  std::uint64_t bytes_done = 0;    // completed at the destination, unchanged content included
+  std::uint64_t bytes_done = 0;  // completed at the destination, unchanged content included
 };
 
 // One itemized change: rsync's 11 characters, or "*deleting".

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sync or verify is asked to do. Part of the engine's public face: the command line maps onto it one to one.
+// What a sync or verify is asked to do. Part of the engine's public face: the command line maps
+// onto it one to one.
 #pragma once
 
 #include <chrono>
@@ -24,7 +25,7 @@ struct SyncOptions {
   bool delete_extra = false;
   bool dry_run = false;
   bool itemize = false;
-  bool checksum = false;         // compare content although size and mtime agree
+  bool checksum = false;  // compare content although size and mtime agree
   bool one_file_system = false;
   bool inplace = false;
   bool owner = true;
@@ -34,23 +35,23 @@ struct SyncOptions {
   bool acls = true;
   bool hardlinks = true;
   bool devices = true;
-  bool verify = false;           // after the sync, compare everything
+  bool verify = false;  // after the sync, compare everything
   bool durable = true;
   std::vector<FilterRule> filters;
 
   HashChoice hash = HashChoice::kXxh3;
   CompressChoice compress = CompressChoice::kAuto;
-  int compress_level = 0;        // with kZstd: 1..19; 0: the default
-  std::uint64_t bandwidth_limit = 0;  // bytes a second; 0: none
-  unsigned streams = 0;          // connections; 0: chosen
-  unsigned threads = 0;          // workers; 0: one a core, at most 8
+  int compress_level = 0;                     // with kZstd: 1..19; 0: the default
+  std::uint64_t bandwidth_limit = 0;          // bytes a second; 0: none
+  unsigned streams = 0;                       // connections; 0: chosen
+  unsigned threads = 0;                       // workers; 0: one a core, at most 8
   std::uint64_t memory_bytes = 512ull << 20;  // bound on buffers and tables of this process
   IoChoice io = IoChoice::kAuto;
   DirectChoice direct = DirectChoice::kAuto;
 
-  std::chrono::milliseconds timeout{60'000};          // of an idle connection
+  std::chrono::milliseconds timeout{60'000};  // of an idle connection
   std::chrono::milliseconds connect_timeout{10'000};
-  unsigned retries = 3;          // reconnects after a lost connection
+  unsigned retries = 3;                // reconnects after a lost connection
   std::vector<std::uint8_t> identity;  // opaque tuple for the handshake
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's entry points. Blocking; each call runs its own threads and leaves none behind. The engine reads no
-// environment variable and keeps no global state.
+// The engine's entry points. Blocking; each call runs its own threads and leaves none behind. The
+// engine reads no environment variable and keeps no global state.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ struct SshEndpoint {
 };
 using Endpoint = std::variant<LocalEndpoint, TlsEndpoint, SshEndpoint>;
 
-// Set from a signal handler or another thread: 0, or the exit code to end with (130, 143). The work stops within
-// seconds, consistent: every name is old or new.
+// Set from a signal handler or another thread: 0, or the exit code to end with (130, 143). The work
+// stops within seconds, consistent: every name is old or new.
 using StopFlag = std::atomic<int>;
 
 // Makes `destination` equal to `source`. At most one of them is remote (kUsage otherwise).
@@ -46,14 +46,14 @@ Summary run_verify(const Endpoint& left, const Endpoint& right, const SyncOption
 
 struct ServeOptions {
   std::string root;
-  bool allow_push = true;   // clients may write here
+  bool allow_push = true;  // clients may write here
   bool allow_pull = true;
-  bool once = false;        // end after the first session
-  bool confine = true;      // Landlock, where the kernel has it
-  SyncOptions limits;       // threads, memory, io, direct, durable, timeout, identity, bandwidth
+  bool once = false;    // end after the first session
+  bool confine = true;  // Landlock, where the kernel has it
+  SyncOptions limits;   // threads, memory, io, direct, durable, timeout, identity, bandwidth
 };
-// Serves one volume over `server` until stopped (or one session with `once`); returns the exit code to end with.
-// `summary_of_last`, if not null, receives the last session's outcome.
+// Serves one volume over `server` until stopped (or one session with `once`); returns the exit code
+// to end with. `summary_of_last`, if not null, receives the last session's outcome.
 int run_serve(transport::Server& server, const ServeOptions& options, Observer& observer,
               base::Logger& logger, StopFlag& stop, Summary* summary_of_last);
 // The far end of SSH: one session over the two descriptors.

@@ -11,8 +11,8 @@
 
 namespace volferry::base {
 
-// The one queue between threads: multi-producer, multi-consumer, FIFO, bounded. After `close`, pushes are refused and
-// pops drain what is left, then return nothing.
+// The one queue between threads: multi-producer, multi-consumer, FIFO, bounded. After `close`,
+// pushes are refused and pops drain what is left, then return nothing.
 template <typename T>
 class BoundedQueue {
  public:

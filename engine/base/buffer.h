@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data buffers. Bulk bytes live in page-aligned slots of one fixed pool per process end, so that memory is bounded, a
-// frame can be decrypted straight into the buffer that is then written to disk, and io_uring can register the region
-// once. It stands in base because transport fills buffers and io empties them, and neither may know the other.
+// Data buffers. Bulk bytes live in page-aligned slots of one fixed pool per process end, so that
+// memory is bounded, a frame can be decrypted straight into the buffer that is then written to
+// disk, and io_uring can register the region once. It stands in base because transport fills
+// buffers and io empties them, and neither may know the other.
 #pragma once
 
 #include <condition_variable>
@@ -17,8 +18,8 @@ namespace volferry::base {
 
 class BufferPool;
 
-// A move-only lease of one pool slot, or of a heap block (`Buffer::heap`). Empty by default. The lease goes back to the
-// pool on destruction, from any thread; the pool outlives its leases.
+// A move-only lease of one pool slot, or of a heap block (`Buffer::heap`). Empty by default. The
+// lease goes back to the pool on destruction, from any thread; the pool outlives its leases.
 class Buffer {
  public:
   Buffer() = default;
@@ -45,7 +46,8 @@ class Buffer {
   Bytes bytes() const { return {data_, size_}; }
   MutBytes space() { return {data_, capacity_}; }
   bool empty() const { return size_ == 0; }
-  // The slot's index in its pool, or -1 for heap memory: what a registered io_uring buffer is named by.
+  // The slot's index in its pool, or -1 for heap memory: what a registered io_uring buffer is named
+  // by.
   int slot() const { return slot_; }
   const BufferPool* pool() const { return pool_; }
 
@@ -61,7 +63,8 @@ class Buffer {
   int slot_ = -1;
 };
 
-// `slots` buffers of `slot_bytes` each (a multiple of 4096) in one anonymous mapping, touched only when used. Thread-safe.
+// `slots` buffers of `slot_bytes` each (a multiple of 4096) in one anonymous mapping, touched only
+// when used. Thread-safe.
 class BufferPool {
  public:
   static Result<std::unique_ptr<BufferPool>> create(unsigned slots, std::size_t slot_bytes);
@@ -69,7 +72,8 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // Waits for a free slot. kCancelled after `cancel`. Most recently returned slots first: they are in cache.
+  // Waits for a free slot. kCancelled after `cancel`. Most recently returned slots first: they are
+  // in cache.
   Result<Buffer> acquire();
   // A free slot, or an empty buffer (data() == nullptr) at once.
   Buffer try_acquire();

@@ -49,7 +49,8 @@ Bytes ByteReader::raw(std::size_t length) {
 
 Status ByteReader::finish(std::string_view what) const {
   if (!ok_) return fail_with(Code::kProtocol, "malformed " + std::string(what));
-  if (!rest_.empty()) return fail_with(Code::kProtocol, "trailing bytes after " + std::string(what));
+  if (!rest_.empty())
+    return fail_with(Code::kProtocol, "trailing bytes after " + std::string(what));
   return {};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte spans, and a bounds-checked little-endian reader and writer for everything that is stored or sent.
+// Byte spans, and a bounds-checked little-endian reader and writer for everything that is stored or
+// sent.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ inline std::string_view as_text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Appends values to a byte vector that it owns. Integers are little-endian; `varint` is LEB128 (at most 10 bytes).
+// Appends values to a byte vector that it owns. Integers are little-endian; `varint` is LEB128 (at
+// most 10 bytes).
 class ByteWriter {
  public:
   void u8(std::uint8_t value) { out_.push_back(value); }
@@ -45,14 +47,16 @@ class ByteWriter {
  private:
   template <typename T>
   void fixed(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) out_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      out_.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
   }
   std::vector<std::uint8_t> out_;
 };
 
-// Reads from a span that outlives it. The first read past the end, or past a limit, makes the reader fail for
-// good: later reads return zero values, and `finish` (or `ok`) tells. So a decoder reads all fields, then checks once,
-// but must check `ok()` before it loops or allocates by a count that it has read.
+// Reads from a span that outlives it. The first read past the end, or past a limit, makes the
+// reader fail for good: later reads return zero values, and `finish` (or `ok`) tells. So a decoder
+// reads all fields, then checks once, but must check `ok()` before it loops or allocates by a count
+// that it has read.
 class ByteReader {
  public:
   explicit ByteReader(Bytes bytes) : rest_(bytes) {}
@@ -74,7 +78,10 @@ class ByteReader {
   std::string text(std::size_t limit) { return std::string(as_text(blob(limit))); }
 
   bool ok() const { return ok_; }
-  void fail() { ok_ = false; rest_ = {}; }
+  void fail() {
+    ok_ = false;
+    rest_ = {};
+  }
   std::size_t remaining() const { return rest_.size(); }
   // The error `protocol` naming `what` unless every read succeeded and nothing is left over.
   Status finish(std::string_view what) const;
@@ -87,7 +94,8 @@ class ByteReader {
       return 0;
     }
     T value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value | (static_cast<T>(rest_[i]) << (8 * i)));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      value = static_cast<T>(value | (static_cast<T>(rest_[i]) << (8 * i)));
     rest_ = rest_.subspan(sizeof(T));
     return value;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one error type of the engine, and `Result`. Policy: everything that can fail returns a `Result`; exceptions never
-// cross an engine header; whoever returns an error does not log it.
+// The one error type of the engine, and `Result`. Policy: everything that can fail returns a
+// `Result`; exceptions never cross an engine header; whoever returns an error does not log it.
 #pragma once
 
 #include <cstdint>
@@ -49,15 +49,15 @@ std::unexpected<Error> fail_sys(std::string context, int os_errno);
 #define VF_CONCAT(a, b) VF_CONCAT_INNER(a, b)
 
 // Returns the error of a failed `Status` or `Result` expression from the enclosing function.
-#define VF_TRY(expression)                                                                    \
-  do {                                                                                        \
-    if (auto vf_status = (expression); !vf_status)                                            \
-      return std::unexpected(std::move(vf_status).error());                                   \
+#define VF_TRY(expression)                                  \
+  do {                                                      \
+    if (auto vf_status = (expression); !vf_status)          \
+      return std::unexpected(std::move(vf_status).error()); \
   } while (false)
 
 // `VF_ASSIGN(auto fd, open_it());`: the value of a `Result`, or return its error.
-#define VF_ASSIGN(target, expression)                                                         \
-  auto VF_CONCAT(vf_result_, __LINE__) = (expression);                                        \
-  if (!VF_CONCAT(vf_result_, __LINE__))                                                       \
-    return std::unexpected(std::move(VF_CONCAT(vf_result_, __LINE__)).error());               \
+#define VF_ASSIGN(target, expression)                                           \
+  auto VF_CONCAT(vf_result_, __LINE__) = (expression);                          \
+  if (!VF_CONCAT(vf_result_, __LINE__))                                         \
+    return std::unexpected(std::move(VF_CONCAT(vf_result_, __LINE__)).error()); \
   target = *std::move(VF_CONCAT(vf_result_, __LINE__))

@@ -7,8 +7,8 @@ namespace volferry::base {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug };
 
-// Where one-line events go. Handed in by the program; the engine has no default one. Thread-safe. Never keys, tokens or
-// file contents.
+// Where one-line events go. Handed in by the program; the engine has no default one. Thread-safe.
+// Never keys, tokens or file contents.
 class Logger {
  public:
   virtual ~Logger() = default;

@@ -5,8 +5,8 @@
 
 namespace volferry::base {
 
-// Owns one file descriptor and closes it. Move-only. Where a failing close matters, fsync first: close() itself is
-// never retried (close(2), "Dealing with error returns from close").
+// Owns one file descriptor and closes it. Move-only. Where a failing close matters, fsync first:
+// close() itself is never retried (close(2), "Dealing with error returns from close").
 class UniqueFd {
  public:
   UniqueFd() = default;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories by descriptor. Every open goes one component at a time below a descriptor that is already held, so no
-// path is ever resolved twice, no symbolic link is followed, and trees may be deeper than PATH_MAX.
+// Directories by descriptor. Every open goes one component at a time below a descriptor that is
+// already held, so no path is ever resolved twice, no symbolic link is followed, and trees may be
+// deeper than PATH_MAX.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,13 @@
 
 namespace volferry::io {
 
-// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, O_CLOEXEC and O_NOFOLLOW added. `name`
-// is one component; where the kernel (or a seccomp profile) has no openat2, openat with O_NOFOLLOW is as strict.
+// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, O_CLOEXEC and
+// O_NOFOLLOW added. `name` is one component; where the kernel (or a seccomp profile) has no
+// openat2, openat with O_NOFOLLOW is as strict.
 Result<base::UniqueFd> open_at(int dirfd, const std::string& name, int flags, unsigned mode = 0);
 
-// The names in one directory, without "." and "..", in ascending byte order. One arena, about name length + 9 bytes each.
+// The names in one directory, without "." and "..", in ascending byte order. One arena, about name
+// length + 9 bytes each.
 class NameList {
  public:
   std::size_t size() const { return items_.size(); }
@@ -72,8 +75,8 @@ class DirNode {
 };
 using DirPtr = std::shared_ptr<DirNode>;
 
-// Opens directories of one tree on demand and keeps the most recently used ones open, at most `max_open`. Thread-safe.
-// Outlives its nodes.
+// Opens directories of one tree on demand and keeps the most recently used ones open, at most
+// `max_open`. Thread-safe. Outlives its nodes.
 class DirTree {
  public:
   DirTree(base::UniqueFd root, unsigned max_open);
@@ -81,8 +84,8 @@ class DirTree {
   const DirPtr& root() const { return root_; }
   int root_fd() const { return root_fd_->get(); }
   DirPtr child(const DirPtr& parent, std::string name);
-  // The open directory, reopened through its ancestors where needed. ESTALE where another directory has taken the name
-  // since the first open.
+  // The open directory, reopened through its ancestors where needed. ESTALE where another directory
+  // has taken the name since the first open.
   Result<DirFd> open(const DirPtr& node);
 
  private:

@@ -14,13 +14,20 @@ namespace {
 
 FileType file_type(mode_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFDIR: return FileType::kDirectory;
-    case S_IFLNK: return FileType::kSymlink;
-    case S_IFIFO: return FileType::kFifo;
-    case S_IFSOCK: return FileType::kSocket;
-    case S_IFCHR: return FileType::kCharDevice;
-    case S_IFBLK: return FileType::kBlockDevice;
-    default: return FileType::kFile;
+    case S_IFDIR:
+      return FileType::kDirectory;
+    case S_IFLNK:
+      return FileType::kSymlink;
+    case S_IFIFO:
+      return FileType::kFifo;
+    case S_IFSOCK:
+      return FileType::kSocket;
+    case S_IFCHR:
+      return FileType::kCharDevice;
+    case S_IFBLK:
+      return FileType::kBlockDevice;
+    default:
+      return FileType::kFile;
   }
 }
 
@@ -61,7 +68,8 @@ bool unchanged(const Metadata& before, const Metadata& after) {
 }
 
 Result<std::string> read_link_at(int dirfd, const std::string& name) {
-  // The kernel's limit is PATH_MAX - 1 bytes; one more byte of room tells a cut target from a whole one.
+  // The kernel's limit is PATH_MAX - 1 bytes; one more byte of room tells a cut target from a whole
+  // one.
   std::string target(4097, '\0');
   const ssize_t length = ::readlinkat(dirfd, name.c_str(), target.data(), target.size());
   if (length < 0) return fail_sys("readlink " + name);
@@ -80,8 +88,8 @@ Status set_mode_at(int dirfd, const std::string& name, std::uint16_t mode) {
     if (::fchmod(dirfd, mode) != 0) return fail_sys("chmod");
     return {};
   }
-  // fchmodat has no AT_SYMLINK_NOFOLLOW in the kernel before 6.6 and glibc emulates it over /proc: pin the object by
-  // an O_PATH descriptor first, so that a link swapped in is never followed.
+  // fchmodat has no AT_SYMLINK_NOFOLLOW in the kernel before 6.6 and glibc emulates it over /proc:
+  // pin the object by an O_PATH descriptor first, so that a link swapped in is never followed.
   const int fd = ::openat(dirfd, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return fail_sys("chmod " + name);
   struct stat st;
@@ -100,8 +108,7 @@ Status set_mode_at(int dirfd, const std::string& name, std::uint16_t mode) {
 
 Status set_mtime_at(int dirfd, const std::string& name, Timestamp mtime) {
   const struct timespec times[2] = {
-      {0, UTIME_OMIT},
-      {static_cast<time_t>(mtime.seconds), static_cast<long>(mtime.nanoseconds)}};
+      {0, UTIME_OMIT}, {static_cast<time_t>(mtime.seconds), static_cast<long>(mtime.nanoseconds)}};
   const int failed = name.empty() ? ::futimens(dirfd, times)
                                   : ::utimensat(dirfd, name.c_str(), times, AT_SYMLINK_NOFOLLOW);
   if (failed != 0) return fail_sys("utimens " + name);

@@ -9,7 +9,15 @@
 
 namespace volferry::io {
 
-enum class FileType : std::uint8_t { kFile, kDirectory, kSymlink, kFifo, kSocket, kCharDevice, kBlockDevice };
+enum class FileType : std::uint8_t {
+  kFile,
+  kDirectory,
+  kSymlink,
+  kFifo,
+  kSocket,
+  kCharDevice,
+  kBlockDevice
+};
 
 struct Timestamp {
   std::int64_t seconds = 0;       // since the epoch, negative before it
@@ -41,7 +49,8 @@ bool unchanged(const Metadata& before, const Metadata& after);
 
 Result<std::string> read_link_at(int dirfd, const std::string& name);
 
-// Setters. `name` "" means the descriptor itself, which must then be open (not O_PATH) for set_mode_at.
+// Setters. `name` "" means the descriptor itself, which must then be open (not O_PATH) for
+// set_mode_at.
 Status set_owner_at(int dirfd, const std::string& name, std::uint32_t uid, std::uint32_t gid);
 // Not for symbolic links, which have no mode of their own on Linux.
 Status set_mode_at(int dirfd, const std::string& name, std::uint16_t mode);

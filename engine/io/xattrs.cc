@@ -44,7 +44,8 @@ const Xattr* find(const XattrList& list, const std::string& name) {
 bool carried(const std::string& name, XattrPolicy policy) {
   if (name == kAclAccess || name == kAclDefault) return policy.acls;
   if (!policy.xattrs) return false;
-  // XFS shows root its own form of the ACLs too: carried elsewhere it would mean nothing, and removing it removes the ACL.
+  // XFS shows root its own form of the ACLs too: carried elsewhere it would mean nothing, and
+  // removing it removes the ACL.
   if (name.starts_with("trusted.SGI_ACL_")) return false;
   return name.starts_with("user.") || name.starts_with("trusted.") || name == kCapability;
 }
@@ -53,7 +54,8 @@ XattrTarget XattrTarget::of_name(int dirfd, const std::string& name) {
   return {-1, "/proc/self/fd/" + std::to_string(dirfd) + "/" + name};
 }
 
-Result<XattrList> read_xattrs(const XattrTarget& target, XattrPolicy policy, std::size_t max_bytes) {
+Result<XattrList> read_xattrs(const XattrTarget& target, XattrPolicy policy,
+                              std::size_t max_bytes) {
   XattrList list;
   if (policy.none()) return list;
   char small[1024];
@@ -89,7 +91,8 @@ Result<XattrList> read_xattrs(const XattrTarget& target, XattrPolicy policy, std
     if (total > max_bytes) return fail_sys("getxattr", EOVERFLOW);
     list.push_back(std::move(attr));
   }
-  std::sort(list.begin(), list.end(), [](const Xattr& a, const Xattr& b) { return a.name < b.name; });
+  std::sort(list.begin(), list.end(),
+            [](const Xattr& a, const Xattr& b) { return a.name < b.name; });
   return list;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended attributes and POSIX ACLs (which the kernel keeps as the attributes system.posix_acl_access and _default).
-// Carried are user.*, trusted.*, security.capability and the two ACLs; labels of a security module are local policy
-// and stay as they are.
+// Extended attributes and POSIX ACLs (which the kernel keeps as the attributes
+// system.posix_acl_access and _default). Carried are user.*, trusted.*, security.capability and the
+// two ACLs; labels of a security module are local policy and stay as they are.
 #pragma once
 
 #include <string>
@@ -31,8 +31,8 @@ inline constexpr char kCapability[] = "security.capability";
 // True if an attribute of this name is carried under the policy.
 bool carried(const std::string& name, XattrPolicy policy);
 
-// The object an attribute call works on: an open file, or one component below a directory (never followed if a link;
-// reached over /proc/self/fd, so that no path is resolved again).
+// The object an attribute call works on: an open file, or one component below a directory (never
+// followed if a link; reached over /proc/self/fd, so that no path is resolved again).
 class XattrTarget {
  public:
   static XattrTarget of_fd(int fd) { return XattrTarget(fd, {}); }
@@ -46,12 +46,12 @@ class XattrTarget {
   std::string path_;
 };
 
-// The carried attributes. A file system without attributes has none. Errors: E2BIG where the names exceed the kernel's
-// 64 KiB (xattr(7)), EOVERFLOW past `max_bytes` of names and values.
+// The carried attributes. A file system without attributes has none. Errors: E2BIG where the names
+// exceed the kernel's 64 KiB (xattr(7)), EOVERFLOW past `max_bytes` of names and values.
 Result<XattrList> read_xattrs(const XattrTarget& target, XattrPolicy policy, std::size_t max_bytes);
 
-// Makes the carried attributes equal to `wanted`, given that `present` is there now: removes, then sets what differs,
-// security.capability last. Stops at the first failure, naming the attribute.
+// Makes the carried attributes equal to `wanted`, given that `present` is there now: removes, then
+// sets what differs, security.capability last. Stops at the first failure, naming the attribute.
 Status apply_xattrs(const XattrTarget& target, const XattrList& wanted, const XattrList& present);
 
 }  // namespace volferry::io

@@ -40,7 +40,8 @@ bool BodyCoder::compress(base::Buffer& body) {
   const double begin = thread_cpu_seconds();
   base::Buffer packed = compressor->compress(body.bytes(), level_);
   if (automatic) {
-    gauge_.record(body.size(), packed.empty() ? body.size() : packed.size(), thread_cpu_seconds() - begin);
+    gauge_.record(body.size(), packed.empty() ? body.size() : packed.size(),
+                  thread_cpu_seconds() - begin);
   }
   give_back(std::move(compressor));
   // Less than a sixteenth saved is not worth the receiver's work.

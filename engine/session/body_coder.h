@@ -11,7 +11,8 @@
 
 namespace volferry::session {
 
-// Compresses and decompresses frame bodies for one session, under its policy. Thread-safe: contexts are lent out.
+// Compresses and decompresses frame bodies for one session, under its policy. Thread-safe: contexts
+// are lent out.
 class BodyCoder {
  public:
   BodyCoder(CompressChoice choice, int level) : choice_(choice), level_(level) {}

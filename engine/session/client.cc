@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of `sync` and `verify`: local, or with a peer, reconnecting after a lost connection.
+// The client's side of `sync` and `verify`: local, or with a peer, reconnecting after a lost
+// connection.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -29,34 +30,44 @@ wire::Start make_start(const SyncOptions& options, const Remote& remote, bool ve
   wire::Start start;
   start.direction = remote.push ? wire::Direction::kPush : wire::Direction::kPull;
   start.flags = start_flags(options, verify_only);
-  start.hash = options.hash == HashChoice::kSha256 ? wire::HashKind::kSha256 : wire::HashKind::kXxh3;
+  start.hash =
+      options.hash == HashChoice::kSha256 ? wire::HashKind::kSha256 : wire::HashKind::kXxh3;
   start.hash_secret.resize(delta::StrongHash::kSecretBytes);
   base::fill_random(start.hash_secret);
   switch (options.compress) {
-    case CompressChoice::kAuto: start.compress = wire::CompressMode::kAuto; break;
-    case CompressChoice::kOff: start.compress = wire::CompressMode::kOff; break;
-    case CompressChoice::kZstd: start.compress = wire::CompressMode::kZstd; break;
+    case CompressChoice::kAuto:
+      start.compress = wire::CompressMode::kAuto;
+      break;
+    case CompressChoice::kOff:
+      start.compress = wire::CompressMode::kOff;
+      break;
+    case CompressChoice::kZstd:
+      start.compress = wire::CompressMode::kZstd;
+      break;
   }
   start.compress_level = options.compress_level;
   start.bandwidth_limit = options.bandwidth_limit;
   if (const auto* tls = std::get_if<TlsEndpoint>(&remote.endpoint)) start.subpath = tls->subpath;
-  for (const FilterRule& rule : options.filters) start.filters.push_back({rule.include, rule.pattern});
+  for (const FilterRule& rule : options.filters)
+    start.filters.push_back({rule.include, rule.pattern});
   return start;
 }
 
-Result<std::unique_ptr<transport::Channel>> connect(const Remote& remote, const transport::ChannelOptions& options,
+Result<std::unique_ptr<transport::Channel>> connect(const Remote& remote,
+                                                    const transport::ChannelOptions& options,
                                                     const std::atomic<bool>& cancel) {
   if (const auto* tls = std::get_if<TlsEndpoint>(&remote.endpoint)) {
     return transport::connect_tls(tls->target, tls->credentials, options, cancel);
   }
   const auto& ssh = std::get<SshEndpoint>(remote.endpoint);
   std::vector<std::string> args{"serve", "--stdio", "--root", ssh.path};
-  return transport::connect_ssh(ssh.target, ssh.ssh_command, ssh.remote_command, args, options, cancel);
+  return transport::connect_ssh(ssh.target, ssh.ssh_command, ssh.remote_command, args, options,
+                                cancel);
 }
 
 // One connection's worth of work. `connected` is set once the peer has answered.
-Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool verify_only, Observer& observer,
-                base::Logger& logger, StopFlag& stop, bool& connected) {
+Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool verify_only,
+                Observer& observer, base::Logger& logger, StopFlag& stop, bool& connected) {
   Tally tally(observer);
   Summary figures;
   const auto work = [&]() -> Status {
@@ -119,7 +130,8 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
       const wire::RootKind source = remote.push ? volume.kind : ack.root_kind;
       const wire::RootKind destination = remote.push ? ack.root_kind : volume.kind;
       VF_TRY(check_pairing(source, destination, verify_only));
-      const RemoteSession session{*channel, conversation, runtime, tally, monitor, start, options, sync_options.direct};
+      const RemoteSession session{*channel, conversation, runtime, tally,
+                                  monitor,  start,        options, sync_options.direct};
       if (remote.push) return run_sender(session, volume, true);
       if (!options.read_only()) VF_TRY(create_destination(volume, source));
       return run_receiver(session, volume, source);
@@ -166,8 +178,8 @@ bool back_off(unsigned attempt, StopFlag& stop) {
   return true;
 }
 
-Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify_only, Observer& observer,
-                   base::Logger& logger, StopFlag& stop) {
+Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify_only,
+                   Observer& observer, base::Logger& logger, StopFlag& stop) {
   const auto begin = std::chrono::steady_clock::now();
   bool had_session = false;
   Summary before;  // of lost attempts: what crossed the wire counts
@@ -181,13 +193,16 @@ Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify
       summary.files_transferred += before.files_transferred;
     }
     summary.reconnects = reconnects;
-    summary.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const bool lost = summary.fatal && (summary.fatal->code == Code::kConnectionLost ||
-                                        summary.fatal->code == Code::kTimeout ||
-                                        (summary.fatal->code == Code::kConnect &&
-                                         (reconnects > 0 || summary.fatal->os_errno == ECONNRESET)));
+    summary.elapsed_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const bool lost =
+        summary.fatal &&
+        (summary.fatal->code == Code::kConnectionLost || summary.fatal->code == Code::kTimeout ||
+         (summary.fatal->code == Code::kConnect &&
+          (reconnects > 0 || summary.fatal->os_errno == ECONNRESET)));
     if (!lost) return summary;
-    // Once there was a session, failing to get it back is a lost connection, not an address that leads nowhere.
+    // Once there was a session, failing to get it back is a lost connection, not an address that
+    // leads nowhere.
     if (had_session || connected) summary.fatal->code = Code::kConnectionLost;
     had_session = had_session || connected;
     if (reconnects >= options.retries) {
@@ -206,30 +221,32 @@ Summary refuse(std::string why) {
   return summary;
 }
 
-Summary run(const Endpoint& source, const Endpoint& destination, const SyncOptions& options, bool verify_only,
-            Observer& observer, base::Logger& logger, StopFlag& stop) {
+Summary run(const Endpoint& source, const Endpoint& destination, const SyncOptions& options,
+            bool verify_only, Observer& observer, base::Logger& logger, StopFlag& stop) {
   const auto* local_source = std::get_if<LocalEndpoint>(&source);
   const auto* local_destination = std::get_if<LocalEndpoint>(&destination);
   if (local_source != nullptr && local_destination != nullptr) {
-    return run_local(local_source->path, local_destination->path, options, verify_only, observer, logger, stop);
+    return run_local(local_source->path, local_destination->path, options, verify_only, observer,
+                     logger, stop);
   }
   if (local_source == nullptr && local_destination == nullptr) {
     return refuse("both ends are remote; run volferry on one of the two machines");
   }
   const bool push = local_source != nullptr;
-  const Remote remote{push ? destination : source, push ? local_source->path : local_destination->path, push};
+  const Remote remote{push ? destination : source,
+                      push ? local_source->path : local_destination->path, push};
   return run_remote(remote, options, verify_only, observer, logger, stop);
 }
 
 }  // namespace
 
-Summary run_sync(const Endpoint& source, const Endpoint& destination, const SyncOptions& options, Observer& observer,
-                 base::Logger& logger, StopFlag& stop) {
+Summary run_sync(const Endpoint& source, const Endpoint& destination, const SyncOptions& options,
+                 Observer& observer, base::Logger& logger, StopFlag& stop) {
   return run(source, destination, options, false, observer, logger, stop);
 }
 
-Summary run_verify(const Endpoint& left, const Endpoint& right, const SyncOptions& options, Observer& observer,
-                   base::Logger& logger, StopFlag& stop) {
+Summary run_verify(const Endpoint& left, const Endpoint& right, const SyncOptions& options,
+                   Observer& observer, base::Logger& logger, StopFlag& stop) {
   return run(left, right, options, true, observer, logger, stop);
 }
 

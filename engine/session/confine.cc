@@ -21,11 +21,11 @@ constexpr std::uint64_t kRefer = 1ull << 13;     // ABI 2
 constexpr std::uint64_t kTruncate = 1ull << 14;  // ABI 3
 
 constexpr std::uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-constexpr std::uint64_t kWrite =
-    LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-    LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-    LANDLOCK_ACCESS_FS_MAKE_SYM;
+constexpr std::uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                                 LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                                 LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
 Status allow(int ruleset, const std::string& path, std::uint64_t access) {
   const base::UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -42,7 +42,8 @@ Status allow(int ruleset, const std::string& path, std::uint64_t access) {
 }  // namespace
 
 Result<bool> confine_to(const std::string& root, bool writable) {
-  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const long abi =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 2) return false;  // ABI 1 forbids all links and renames between directories
   std::uint64_t write = kWrite | kRefer;
   if (abi >= 3) write |= kTruncate;
@@ -52,7 +53,8 @@ Result<bool> confine_to(const std::string& root, bool writable) {
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0)));
   if (!ruleset) return fail_sys("landlock_create_ruleset");
   const base::UniqueFd probe(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const std::uint64_t file_only = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | (abi >= 3 ? kTruncate : 0);
+  const std::uint64_t file_only =
+      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | (abi >= 3 ? kTruncate : 0);
   std::uint64_t access = writable ? kRead | write : kRead;
   if (!probe) access &= file_only;
   // A root that is not there yet will be made in its directory; a file is replaced through it.
@@ -60,12 +62,14 @@ Result<bool> confine_to(const std::string& root, bool writable) {
   if (!missing) VF_TRY(allow(ruleset.get(), root, access));
   if (!probe) {
     const std::size_t slash = root.rfind('/');
-    const std::string parent = slash == std::string::npos ? "." : (slash == 0 ? "/" : root.substr(0, slash));
+    const std::string parent =
+        slash == std::string::npos ? "." : (slash == 0 ? "/" : root.substr(0, slash));
     VF_TRY(allow(ruleset.get(), parent, writable ? kRead | write : kRead));
   }
   VF_TRY(allow(ruleset.get(), "/proc", kRead));
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_sys("PR_SET_NO_NEW_PRIVS");
-  if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) return fail_sys("landlock_restrict_self");
+  if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
+    return fail_sys("landlock_restrict_self");
   return true;
 }
 

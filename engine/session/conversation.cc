@@ -27,12 +27,19 @@ bool Conversation::report(const wire::Frame& frame) {
   switch (frame.type) {
     case wire::MessageType::kItemReport: {
       wire::ItemReport report;
-      if (auto decoded = wire::decode(frame.head, report); !decoded) return protocol_error(decoded.error()), true;
+      if (auto decoded = wire::decode(frame.head, report); !decoded)
+        return protocol_error(decoded.error()), true;
       switch (report.kind) {
-        case wire::ReportKind::kError: tally_.item_error(report.path, report.os_errno, report.text); break;
+        case wire::ReportKind::kError:
+          tally_.item_error(report.path, report.os_errno, report.text);
+          break;
         case wire::ReportKind::kChangedSource:
-        case wire::ReportKind::kVanished: tally_.item_changed(report.path, report.text); break;
-        case wire::ReportKind::kWarning: tally_.warning(report.path, report.text); break;
+        case wire::ReportKind::kVanished:
+          tally_.item_changed(report.path, report.text);
+          break;
+        case wire::ReportKind::kWarning:
+          tally_.warning(report.path, report.text);
+          break;
         case wire::ReportKind::kDifference: {
           DifferenceEvent event{report.path, {}};
           std::string kind;
@@ -51,18 +58,21 @@ bool Conversation::report(const wire::Frame& frame) {
     }
     case wire::MessageType::kItemChange: {
       wire::ItemChange change;
-      if (auto decoded = wire::decode(frame.head, change); !decoded) return protocol_error(decoded.error()), true;
+      if (auto decoded = wire::decode(frame.head, change); !decoded)
+        return protocol_error(decoded.error()), true;
       tally_.change({change.code, change.path, change.link_target});
       return true;
     }
     case wire::MessageType::kProgress: {
       wire::Progress progress;
-      if (auto decoded = wire::decode(frame.head, progress); !decoded) return protocol_error(decoded.error()), true;
+      if (auto decoded = wire::decode(frame.head, progress); !decoded)
+        return protocol_error(decoded.error()), true;
       tally_.files_done = progress.files_done;
       tally_.bytes_done = progress.bytes_done;
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -75,19 +85,27 @@ bool Conversation::to_role(wire::Frame& frame) {
 
 void Conversation::on_frame(wire::Frame frame) {
   switch (frame.type) {
-    case wire::MessageType::kStart: take(frame, start_); return;
-    case wire::MessageType::kStartAck: take(frame, start_ack_); return;
-    case wire::MessageType::kFinishAck: take(frame, finish_ack_); return;
+    case wire::MessageType::kStart:
+      take(frame, start_);
+      return;
+    case wire::MessageType::kStartAck:
+      take(frame, start_ack_);
+      return;
+    case wire::MessageType::kFinishAck:
+      take(frame, finish_ack_);
+      return;
     case wire::MessageType::kDirList: {
       Chunk chunk;
       chunk.charge = frame.charge();
-      if (auto decoded = wire::decode(frame.head, chunk.list); !decoded) return protocol_error(decoded.error());
+      if (auto decoded = wire::decode(frame.head, chunk.list); !decoded)
+        return protocol_error(decoded.error());
       chunks_.push(std::move(chunk));
       return;
     }
     case wire::MessageType::kListEnd: {
       wire::ListEnd end;
-      if (auto decoded = wire::decode(frame.head, end); !decoded) return protocol_error(decoded.error());
+      if (auto decoded = wire::decode(frame.head, end); !decoded)
+        return protocol_error(decoded.error());
       tally_.source_errors.fetch_add(end.read_errors);
       Chunk chunk;
       chunk.charge = frame.charge();
@@ -95,7 +113,8 @@ void Conversation::on_frame(wire::Frame frame) {
       chunks_.push(std::move(chunk));
       return;
     }
-    default: break;
+    default:
+      break;
   }
   if (report(frame) || to_role(frame)) return;
   switch (frame.type) {
@@ -115,10 +134,14 @@ void Conversation::on_frame(wire::Frame frame) {
     case wire::MessageType::kPack:
     case wire::MessageType::kRangeData:
     case wire::MessageType::kRangeRun:
-    case wire::MessageType::kFileEnd: channel_.consumed(wire::FrameClass::kData, frame.charge()); return;
+    case wire::MessageType::kFileEnd:
+      channel_.consumed(wire::FrameClass::kData, frame.charge());
+      return;
     case wire::MessageType::kFineRequest:
-    case wire::MessageType::kRollingRequest: return;
-    default: break;
+    case wire::MessageType::kRollingRequest:
+      return;
+    default:
+      break;
   }
   protocol_error({Code::kProtocol, 0, "a message that does not belong here"});
 }
@@ -150,7 +173,8 @@ Result<Message> Conversation::wait(std::optional<Message>& slot) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return slot.has_value() || closed_.has_value(); });
   if (slot) return *std::exchange(slot, std::nullopt);
-  if (closed_->has_value()) return fail_with(Code::kConnectionLost, "the peer ended the session early");
+  if (closed_->has_value())
+    return fail_with(Code::kConnectionLost, "the peer ended the session early");
   return std::unexpected(closed_->error());
 }
 

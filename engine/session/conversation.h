@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session's frames, handed to whoever they are for: the handshake of volumes (Start, StartAck), reports, and then
-// the sender or the receiver, whichever this end is.
+// One session's frames, handed to whoever they are for: the handshake of volumes (Start, StartAck),
+// reports, and then the sender or the receiver, whichever this end is.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +33,8 @@ class Conversation final : public transport::ChannelHandler, public ListFeed {
   Result<wire::StartAck> wait_start_ack();
   Result<wire::Finish> wait_finish_ack();
 
-  // From now on, frames of that role go to it; those that came before are handed over now. Detach before it dies.
+  // From now on, frames of that role go to it; those that came before are handed over now. Detach
+  // before it dies.
   void attach(Sender* sender);
   void attach(RemoteContent* content);
 
@@ -66,7 +67,8 @@ class Conversation final : public transport::ChannelHandler, public ListFeed {
   std::shared_mutex role_mutex_;
   Sender* sender_ = nullptr;
   RemoteContent* content_ = nullptr;
-  std::vector<wire::Frame> early_;  // the receiver's BeginPass, if it came before the sender was attached
+  std::vector<wire::Frame>
+      early_;  // the receiver's BeginPass, if it came before the sender was attached
 
   struct Chunk {
     wire::DirList list;

@@ -9,13 +9,20 @@ namespace volferry::session {
 
 wire::EntryType to_wire(io::FileType type) {
   switch (type) {
-    case io::FileType::kFile: return wire::EntryType::kFile;
-    case io::FileType::kDirectory: return wire::EntryType::kDirectory;
-    case io::FileType::kSymlink: return wire::EntryType::kSymlink;
-    case io::FileType::kFifo: return wire::EntryType::kFifo;
-    case io::FileType::kSocket: return wire::EntryType::kSocket;
-    case io::FileType::kCharDevice: return wire::EntryType::kCharDevice;
-    case io::FileType::kBlockDevice: return wire::EntryType::kBlockDevice;
+    case io::FileType::kFile:
+      return wire::EntryType::kFile;
+    case io::FileType::kDirectory:
+      return wire::EntryType::kDirectory;
+    case io::FileType::kSymlink:
+      return wire::EntryType::kSymlink;
+    case io::FileType::kFifo:
+      return wire::EntryType::kFifo;
+    case io::FileType::kSocket:
+      return wire::EntryType::kSocket;
+    case io::FileType::kCharDevice:
+      return wire::EntryType::kCharDevice;
+    case io::FileType::kBlockDevice:
+      return wire::EntryType::kBlockDevice;
   }
   return wire::EntryType::kFile;
 }
@@ -65,10 +72,18 @@ std::vector<wire::RangeOp> to_wire(const std::vector<delta::Instruction>& instru
   for (const delta::Instruction& step : instructions) {
     wire::OpKind kind = wire::OpKind::kLiteral;
     switch (step.kind) {
-      case delta::InstructionKind::kLiteral: kind = wire::OpKind::kLiteral; break;
-      case delta::InstructionKind::kCopy: kind = wire::OpKind::kCopy; break;
-      case delta::InstructionKind::kSame: kind = wire::OpKind::kSame; break;
-      case delta::InstructionKind::kZero: kind = wire::OpKind::kZero; break;
+      case delta::InstructionKind::kLiteral:
+        kind = wire::OpKind::kLiteral;
+        break;
+      case delta::InstructionKind::kCopy:
+        kind = wire::OpKind::kCopy;
+        break;
+      case delta::InstructionKind::kSame:
+        kind = wire::OpKind::kSame;
+        break;
+      case delta::InstructionKind::kZero:
+        kind = wire::OpKind::kZero;
+        break;
     }
     ops.push_back({kind, step.length, step.basis_offset});
   }

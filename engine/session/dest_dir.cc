@@ -5,11 +5,16 @@
 
 namespace volferry::session {
 
-DirKeeper::DirKeeper(io::DirTree& tree, const VolumeOptions& options, Installer& installer, Tally& tally,
-                     std::function<void(std::uint32_t)> released)
-    : tree_(tree), options_(options), installer_(installer), tally_(tally), released_(std::move(released)) {}
+DirKeeper::DirKeeper(io::DirTree& tree, const VolumeOptions& options, Installer& installer,
+                     Tally& tally, std::function<void(std::uint32_t)> released)
+    : tree_(tree),
+      options_(options),
+      installer_(installer),
+      tally_(tally),
+      released_(std::move(released)) {}
 
-DestDirPtr DirKeeper::begin(std::uint32_t number, DestDirPtr parent, std::string path, io::DirPtr node) {
+DestDirPtr DirKeeper::begin(std::uint32_t number, DestDirPtr parent, std::string path,
+                            io::DirPtr node) {
   auto dir = std::make_shared<DestDir>();
   dir->number = number;
   dir->path = std::move(path);
@@ -34,8 +39,8 @@ void DirKeeper::unref(DestDirPtr dir) {
 
 void DirKeeper::finish(const DestDirPtr& dir) {
   if (read_only_ || dir->failed || dir->node == nullptr) return;
-  // A mode that forbids entering must go on last, and nothing must be opened below it afterwards: the open descriptor
-  // serves.
+  // A mode that forbids entering must go on last, and nothing must be opened below it afterwards:
+  // the open descriptor serves.
   auto fd = tree_.open(dir->node);
   if (!fd) return tally_.item_error(dir->path, fd.error());
   auto meta = io::stat_fd((*fd)->get());
@@ -56,7 +61,8 @@ void DirKeeper::finish(const DestDirPtr& dir) {
   widened_.erase(dir);
 }
 
-void DirKeeper::widen(const DestDirPtr& dir, int dirfd, const std::string& name, const io::Metadata& meta) {
+void DirKeeper::widen(const DestDirPtr& dir, int dirfd, const std::string& name,
+                      const io::Metadata& meta) {
   if (installer_.can_override() || (meta.mode & 0700) == 0700 || read_only_) return;
   const std::uint16_t wide = static_cast<std::uint16_t>(meta.mode | 0700);
   if (!io::set_mode_at(dirfd, name, wide)) return;  // not ours: opening it will tell

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directories of the destination while they are worked on. A directory gets its own owner, mode, attributes and
-// times only once everything inside it is done, since work inside changes them or may need a mode that the final one
-// does not allow.
+// The directories of the destination while they are worked on. A directory gets its own owner,
+// mode, attributes and times only once everything inside it is done, since work inside changes them
+// or may need a mode that the final one does not allow.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace volferry::session {
 struct DestDir {
   std::uint32_t number = 0;  // the directory's number in the list
   std::shared_ptr<DestDir> parent;
-  std::string path;          // below the root, for reports
-  io::DirPtr node;           // null where it does not exist and must not be made (dry run, verify)
+  std::string path;  // below the root, for reports
+  io::DirPtr node;   // null where it does not exist and must not be made (dry run, verify)
   wire::EntryMeta want;
   bool default_acl = false;  // new entries inherit one
   bool made = false;         // by this run
@@ -31,7 +31,8 @@ struct DestDir {
 
   // Open work: files being fetched and the merge itself; and, beyond that, directories below.
   std::atomic<std::uint32_t> files{1};
-  std::atomic<std::uint32_t> refs{2};  // the files together, the listing of what is below, and each directory below
+  std::atomic<std::uint32_t> refs{
+      2};  // the files together, the listing of what is below, and each directory below
 
   std::string path_of(std::string_view name) const {
     return path.empty() ? std::string(name) : path + "/" + std::string(name);
@@ -55,8 +56,8 @@ class DirKeeper {
   // Everything below the directory has been listed.
   void subtree_listed(const DestDirPtr& dir) { unref(dir); }
 
-  // Makes the directory usable for its owner where its mode does not allow that (for movers without CAP_DAC_OVERRIDE).
-  // `dirfd` and `name` as for stat_at.
+  // Makes the directory usable for its owner where its mode does not allow that (for movers without
+  // CAP_DAC_OVERRIDE). `dirfd` and `name` as for stat_at.
   void widen(const DestDirPtr& dir, int dirfd, const std::string& name, const io::Metadata& meta);
   // After an abort: gives widened directories that never finished the mode they should have.
   void restore_all();

@@ -10,7 +10,8 @@ namespace volferry::session {
 
 bool Remover::is_protected(const std::string& path, const io::Metadata& meta, bool at_root) const {
   if (at_root && path == "lost+found") return true;
-  const bool device = meta.type == io::FileType::kCharDevice || meta.type == io::FileType::kBlockDevice;
+  const bool device =
+      meta.type == io::FileType::kCharDevice || meta.type == io::FileType::kBlockDevice;
   if (device && !options_.devices) return true;
   return !options_.filter.empty() &&
          options_.filter.excluded(path, meta.type == io::FileType::kDirectory);
@@ -47,8 +48,8 @@ Status Remover::remove_children(int dirfd, const std::string& path, Report repor
   return {};
 }
 
-Status Remover::remove(int dirfd, const std::string& name, const std::string& path, const io::Metadata& meta,
-                       Report report) {
+Status Remover::remove(int dirfd, const std::string& name, const std::string& path,
+                       const io::Metadata& meta, Report report) {
   const bool directory = meta.type == io::FileType::kDirectory;
   if (directory) {
     if (!can_override_ && (meta.mode & 0700) != 0700 && !options_.read_only()) {
@@ -100,10 +101,12 @@ std::uint64_t Extras::remove_all(io::DirTree& tree, Remover& remover, Tally& tal
       auto victim = io::stat_at((*fd)->get(), name);
       if (!victim) continue;  // gone already
       if (remover.is_protected(path, *victim, dir.path.empty())) continue;
-      Status removed = remover.remove((*fd)->get(), name, path, *victim,
-                                      itemize ? Remover::Report::kItemize : Remover::Report::kCount);
+      Status removed =
+          remover.remove((*fd)->get(), name, path, *victim,
+                         itemize ? Remover::Report::kItemize : Remover::Report::kCount);
       // A directory that keeps excluded items stays: that is what the user asked for.
-      if (!removed && removed.error().os_errno != ENOTEMPTY && removed.error().code != Code::kCancelled) {
+      if (!removed && removed.error().os_errno != ENOTEMPTY &&
+          removed.error().code != Code::kCancelled) {
         tally.item_error(path, removed.error());
       }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the destination has and the source has not: removal, only after the whole source was listed without error.
+// What the destination has and the source has not: removal, only after the whole source was listed
+// without error.
 #pragma once
 
 #include <memory>
@@ -12,17 +13,19 @@
 
 namespace volferry::session {
 
-// Removes trees below a held directory, never following a link. Shared by --delete and by type changes.
+// Removes trees below a held directory, never following a link. Shared by --delete and by type
+// changes.
 class Remover {
  public:
   Remover(const VolumeOptions& options, Tally& tally, bool can_override)
       : options_(options), tally_(tally), can_override_(can_override) {}
 
-  // Removes `name`, with everything below if it is a directory. What the filter excludes is kept, and so are the
-  // directories that hold it: ENOTEMPTY then. In a dry run only the reports are made.
+  // Removes `name`, with everything below if it is a directory. What the filter excludes is kept,
+  // and so are the directories that hold it: ENOTEMPTY then. In a dry run only the reports are
+  // made.
   enum class Report : std::uint8_t { kSilent, kCount, kItemize };
-  Status remove(int dirfd, const std::string& name, const std::string& path, const io::Metadata& meta,
-                Report report);
+  Status remove(int dirfd, const std::string& name, const std::string& path,
+                const io::Metadata& meta, Report report);
   // True if --delete must leave this name alone.
   bool is_protected(const std::string& path, const io::Metadata& meta, bool at_root) const;
 
@@ -35,15 +38,16 @@ class Remover {
   const bool can_override_;
 };
 
-// The names found to be extra, until the end of the pass. Bounded: past the bound names are dropped and `overflow` asks
-// for another pass.
+// The names found to be extra, until the end of the pass. Bounded: past the bound names are dropped
+// and `overflow` asks for another pass.
 class Extras {
  public:
   void add(const io::DirPtr& node, const std::string& path, std::string name);
   bool overflow() const { return overflow_; }
   bool empty() const { return dirs_.empty(); }
   // Removes all; returns how many names went. `times`: the directories keep their mtimes.
-  std::uint64_t remove_all(io::DirTree& tree, Remover& remover, Tally& tally, bool read_only, bool itemize);
+  std::uint64_t remove_all(io::DirTree& tree, Remover& remover, Tally& tally, bool read_only,
+                           bool itemize);
 
  private:
   struct Dir {

@@ -15,19 +15,19 @@ namespace volferry::session {
 // One regular file (or image) whose content is to be fetched or compared.
 struct FileJob {
   std::uint32_t dir_number = 0;
-  std::uint32_t index = 0;      // in the source directory
+  std::uint32_t index = 0;  // in the source directory
   DestDirPtr dir;
-  std::string name;             // in dir
+  std::string name;  // in dir
   wire::EntryMeta want;
-  std::optional<Present> old;   // the regular file that has the name now
-  bool compare_only = false;    // dry run and verify: outcome, no change
-  bool new_inode = false;       // the old file has other names that must keep theirs
-  bool resume = false;          // an interrupted run has left a temporary
-  bool device = false;          // the destination is a block device
-  bool content_only = false;    // a device is involved: no metadata is carried
-  MetaDiff diff;                // of the old file's metadata
+  std::optional<Present> old;             // the regular file that has the name now
+  bool compare_only = false;              // dry run and verify: outcome, no change
+  bool new_inode = false;                 // the old file has other names that must keep theirs
+  bool resume = false;                    // an interrupted run has left a temporary
+  bool device = false;                    // the destination is a block device
+  bool content_only = false;              // a device is involved: no metadata is carried
+  MetaDiff diff;                          // of the old file's metadata
   std::atomic<std::uint64_t> counted{0};  // bytes that progress shows already
-  int tries = 0;                // how often it has changed under us
+  int tries = 0;                          // how often it has changed under us
 
   std::string path() const { return dir->path_of(name); }
 };
@@ -55,7 +55,8 @@ class ContentSource {
   virtual void fetch(FileJobPtr job) = 0;
   // No further file of that directory will be fetched.
   virtual void dir_released(std::uint32_t dir) = 0;
-  // Ends what is still open after the session was stopped, and waits until nothing runs that could touch a job.
+  // Ends what is still open after the session was stopped, and waits until nothing runs that could
+  // touch a job.
   virtual void quiesce() = 0;
 };
 

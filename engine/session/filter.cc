@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching simulates all positions of the pattern at once (Thompson, 1968), so its time is at most pattern times text
-// whatever the pattern: "*a*a*a*b" cannot make it exponential.
+// Matching simulates all positions of the pattern at once (Thompson, 1968), so its time is at most
+// pattern times text whatever the pattern: "*a*a*a*b" cannot make it exponential.
 #include "engine/session/filter.h"
 
 #include <algorithm>
@@ -17,10 +17,11 @@ bool add_class(std::string_view name, std::vector<bool>& set) {
     std::string_view name;
     int (*test)(int);
   };
-  static constexpr Row kRows[] = {{"alnum", std::isalnum}, {"alpha", std::isalpha}, {"blank", std::isblank},
-                                  {"cntrl", std::iscntrl}, {"digit", std::isdigit}, {"graph", std::isgraph},
-                                  {"lower", std::islower}, {"print", std::isprint}, {"punct", std::ispunct},
-                                  {"space", std::isspace}, {"upper", std::isupper}, {"xdigit", std::isxdigit}};
+  static constexpr Row kRows[] = {
+      {"alnum", std::isalnum}, {"alpha", std::isalpha}, {"blank", std::isblank},
+      {"cntrl", std::iscntrl}, {"digit", std::isdigit}, {"graph", std::isgraph},
+      {"lower", std::islower}, {"print", std::isprint}, {"punct", std::ispunct},
+      {"space", std::isspace}, {"upper", std::isupper}, {"xdigit", std::isxdigit}};
   for (const Row& row : kRows) {
     if (row.name != name) continue;
     for (int b = 0; b < 128; ++b) {
@@ -57,7 +58,8 @@ std::vector<Filter::Token> Filter::parse(std::string_view pattern) {
           closed = true;
           break;
         }
-        const std::size_t end = pattern.substr(j, 2) == "[:" ? pattern.find(":]", j + 2) : std::string_view::npos;
+        const std::size_t end =
+            pattern.substr(j, 2) == "[:" ? pattern.find(":]", j + 2) : std::string_view::npos;
         if (end != std::string_view::npos && add_class(pattern.substr(j + 2, end - j - 2), set)) {
           j = end + 1;
           continue;
@@ -94,7 +96,8 @@ bool Filter::matches(const std::vector<Token>& tokens, std::string_view text) {
   std::vector<char> next(tokens.size() + 1, 0);
   const auto close = [&](std::vector<char>& states) {  // a star may match nothing
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const bool star = tokens[i].kind == Token::Kind::kStar || tokens[i].kind == Token::Kind::kDoubleStar;
+      const bool star =
+          tokens[i].kind == Token::Kind::kStar || tokens[i].kind == Token::Kind::kDoubleStar;
       if (states[i] != 0 && star) states[i + 1] = 1;
     }
   };
@@ -106,11 +109,21 @@ bool Filter::matches(const std::vector<Token>& tokens, std::string_view text) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (now[i] == 0) continue;
       switch (tokens[i].kind) {
-        case Token::Kind::kByte: next[i + 1] |= static_cast<char>(tokens[i].byte == c); break;
-        case Token::Kind::kAnyByte: next[i + 1] |= static_cast<char>(c != '/'); break;
-        case Token::Kind::kClass: next[i + 1] |= static_cast<char>(tokens[i].set[c]); break;
-        case Token::Kind::kStar: next[i] |= static_cast<char>(c != '/'); break;
-        case Token::Kind::kDoubleStar: next[i] = 1; break;
+        case Token::Kind::kByte:
+          next[i + 1] |= static_cast<char>(tokens[i].byte == c);
+          break;
+        case Token::Kind::kAnyByte:
+          next[i + 1] |= static_cast<char>(c != '/');
+          break;
+        case Token::Kind::kClass:
+          next[i + 1] |= static_cast<char>(tokens[i].set[c]);
+          break;
+        case Token::Kind::kStar:
+          next[i] |= static_cast<char>(c != '/');
+          break;
+        case Token::Kind::kDoubleStar:
+          next[i] = 1;
+          break;
       }
     }
     close(next);
@@ -147,7 +160,8 @@ bool Filter::rule_matches(const Rule& rule, std::string_view path, bool is_direc
     if (!rule.whole_path) return matches(rule.tokens, text.substr(text.rfind('/') + 1));
     if (matches(rule.tokens, text)) return true;
     if (rule.anchored) return false;
-    for (std::size_t at = text.find('/'); at != std::string_view::npos; at = text.find('/', at + 1)) {
+    for (std::size_t at = text.find('/'); at != std::string_view::npos;
+         at = text.find('/', at + 1)) {
       if (matches(rule.tokens, text.substr(at + 1))) return true;
     }
     return false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Include and exclude rules with rsync's pattern language (rsync(1), "PATTERN MATCHING RULES"): a leading '/' anchors at
-// the volume's root, a trailing '/' matches directories only, '*' and '?' stop at '/', '**' does not, '[...]' is a
-// class, '\' escapes, "dir/***" means dir and everything below. A pattern with an inner '/' or a "**" is matched against
-// the end of the whole path, any other against the last component. The first rule that matches decides; without one an
-// item is included.
+// Include and exclude rules with rsync's pattern language (rsync(1), "PATTERN MATCHING RULES"): a
+// leading '/' anchors at the volume's root, a trailing '/' matches directories only, '*' and '?'
+// stop at '/', '**' does not, '[...]' is a class, '\' escapes, "dir/***" means dir and everything
+// below. A pattern with an inner '/' or a "**" is matched against the end of the whole path, any
+// other against the last component. The first rule that matches decides; without one an item is
+// included.
 #pragma once
 
 #include <string>

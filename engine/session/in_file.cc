@@ -36,8 +36,8 @@ class InFile::Busy {
   bool over_ = false;
 };
 
-InFile::InFile(const InParts& parts, std::uint32_t req, FileJobPtr job, std::function<void(const End&)> ended,
-               std::function<void()> segment_done)
+InFile::InFile(const InParts& parts, std::uint32_t req, FileJobPtr job,
+               std::function<void(const End&)> ended, std::function<void()> segment_done)
     : parts_(parts),
       req_(req),
       job_(std::move(job)),
@@ -47,7 +47,8 @@ InFile::InFile(const InParts& parts, std::uint32_t req, FileJobPtr job, std::fun
       ranges_(delta::range_count(job_->want.size)) {}
 
 Result<wire::FileRequest> InFile::prepare() {
-  if (size_ > kMaxFileBytes) return fail_sys("a file of " + std::to_string(size_) + " bytes", EFBIG);
+  if (size_ > kMaxFileBytes)
+    return fail_sys("a file of " + std::to_string(size_) + " bytes", EFBIG);
   VF_ASSIGN(basis_, parts_.targets.open_basis(*job_));
   if (basis_) {
     VF_ASSIGN(basis_size_, io::data_size(basis_.get()));
@@ -104,7 +105,8 @@ bool InFile::sign_next(Worker& worker) {
   wire::SegmentRequest request{req_, static_cast<std::uint32_t>(segment), {}};
   request.ranges.resize(last - first);
   const auto sign = [&]() -> Status {
-    // What to read of each range: from the interrupted temporary where it has data, else from the old file.
+    // What to read of each range: from the interrupted temporary where it has data, else from the
+    // old file.
     std::vector<std::uint64_t> lengths(last - first);
     io::ReadAhead from_basis(worker.queue(), parts_.pool, basis_.get(), 4);
     for (std::uint64_t range = first; range < last; ++range) {
@@ -147,7 +149,8 @@ bool InFile::sign_next(Worker& worker) {
       }
       if (temp) {
         VF_ASSIGN(content, parts_.pool.acquire());
-        VF_ASSIGN(const std::size_t got, io::read_full(interrupted_fd_, content.data(), length, range * kRange));
+        VF_ASSIGN(const std::size_t got,
+                  io::read_full(interrupted_fd_, content.data(), length, range * kRange));
         content.set_size(got);
       } else {
         VF_ASSIGN(auto piece, from_basis.next());
@@ -189,7 +192,8 @@ void InFile::on_fine_request(Worker& worker, const wire::FineRequest& request) {
     }
     if (fd < 0) return fail({Code::kProtocol, 0, "block hashes asked for a range without basis"});
     const std::uint64_t limit = fd == basis_.get() ? basis_size_ : size_;
-    const std::uint64_t length = std::min(delta::range_length(range, limit), delta::range_length(range, size_));
+    const std::uint64_t length =
+        std::min(delta::range_length(range, limit), delta::range_length(range, size_));
     std::uint8_t* data = worker.scratch(kRange);
     auto got = io::read_full(fd, data, length, range * kRange);
     if (!got) return fail(got.error());
@@ -212,7 +216,8 @@ void InFile::on_rolling_request(Worker& worker, const wire::RollingRequest& requ
     part.strong.clear();
     const std::uint64_t first = done / request.block_bytes;
     // Four ranges a frame: 1 KiB .. 96 KiB of signatures.
-    while (done < request.length && part.weak.size() + kRange / request.block_bytes <= wire::kMaxRollingBlocks &&
+    while (done < request.length &&
+           part.weak.size() + kRange / request.block_bytes <= wire::kMaxRollingBlocks &&
            part.weak.size() < 4 * kRange / request.block_bytes) {
       std::uint8_t* data = worker.scratch(kRange);
       const std::uint64_t length = std::min<std::uint64_t>(kRange, request.length - done);
@@ -290,13 +295,15 @@ Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Bu
   if (data.compressed) {
     VF_ASSIGN(body, parts_.coder.decompress(body, data.raw_bytes));
   }
-  if (body.size() != data.raw_bytes) return fail_with(Code::kProtocol, "range data of another length than announced");
+  if (body.size() != data.raw_bytes)
+    return fail_with(Code::kProtocol, "range data of another length than announced");
   VF_ASSIGN(base::Buffer content, build(data, std::move(body), length));
   if (!equal(data.digest, parts_.hash.hash_range(content.bytes(), false).digest)) {
     {
       const std::lock_guard lock(mutex_);
       if (!retried_.insert(data.range).second) {
-        return fail_with(Code::kMismatch, "content of range " + std::to_string(data.range) + " arrived wrong twice");
+        return fail_with(Code::kMismatch,
+                         "content of range " + std::to_string(data.range) + " arrived wrong twice");
       }
       answered_[data.range] = false;
     }
@@ -304,8 +311,10 @@ Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Bu
   }
   parts_.tally.literal_bytes.fetch_add(literal);
   for (const wire::RangeOp& op : data.ops) {
-    if (op.kind == wire::OpKind::kCopy || op.kind == wire::OpKind::kSame) parts_.tally.matched_bytes.fetch_add(op.length);
-    if (op.kind == wire::OpKind::kHole || op.kind == wire::OpKind::kZero) parts_.tally.zero_bytes.fetch_add(op.length);
+    if (op.kind == wire::OpKind::kCopy || op.kind == wire::OpKind::kSame)
+      parts_.tally.matched_bytes.fetch_add(op.length);
+    if (op.kind == wire::OpKind::kHole || op.kind == wire::OpKind::kZero)
+      parts_.tally.zero_bytes.fetch_add(op.length);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -315,7 +324,8 @@ Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Bu
   return write_range(worker, data, std::move(content));
 }
 
-Result<base::Buffer> InFile::build(const wire::RangeData& data, base::Buffer body, std::uint64_t length) {
+Result<base::Buffer> InFile::build(const wire::RangeData& data, base::Buffer body,
+                                   std::uint64_t length) {
   if (data.ops.size() == 1 && data.ops[0].kind == wire::OpKind::kLiteral) return body;
   base::Buffer content = base::Buffer::heap(length);
   content.set_size(length);
@@ -336,8 +346,9 @@ Result<base::Buffer> InFile::build(const wire::RangeData& data, base::Buffer bod
     } else if (same || op.kind == wire::OpKind::kCopy) {
       const int fd = same ? same_fd : copy_fd;
       if (fd < 0) return fail_with(Code::kProtocol, "a copy without basis");
-      VF_ASSIGN(const std::size_t got,
-                io::read_full(fd, out, op.length, same ? data.range * kRange + at : op.basis_offset));
+      VF_ASSIGN(
+          const std::size_t got,
+          io::read_full(fd, out, op.length, same ? data.range * kRange + at : op.basis_offset));
       // A basis that is too short makes wrong content, which the digest then tells.
       if (got < op.length) std::memset(out + got, 0, op.length - got);
     } else {
@@ -380,7 +391,8 @@ Status InFile::write_range(Worker& worker, const wire::RangeData& data, base::Bu
   std::uint64_t write_end = 0;
   const auto flush = [&]() -> Status {
     if (write_end == write_begin) return {};
-    Status written = io::write_full(fd, content.data() + write_begin, write_end - write_begin, offset + write_begin);
+    Status written = io::write_full(fd, content.data() + write_begin, write_end - write_begin,
+                                    offset + write_begin);
     write_begin = write_end;
     return written;
   };
@@ -437,7 +449,8 @@ Status InFile::apply_run(const wire::RangeRun& run) {
     if (now) VF_TRY(copy_basis(begin, end));
   } else {
     parts_.tally.zero_bytes.fetch_add(end - begin);
-    const auto mode = run.kind == wire::OpKind::kZero ? io::ZeroMode::kAllocated : io::ZeroMode::kHole;
+    const auto mode =
+        run.kind == wire::OpKind::kZero ? io::ZeroMode::kAllocated : io::ZeroMode::kHole;
     for (std::uint64_t range = run.first; range < run.first + run.count;) {
       // Neighbours that need the same treatment are done in one call.
       std::uint64_t stop = range;
@@ -446,7 +459,8 @@ Status InFile::apply_run(const wire::RangeRun& run) {
         const std::lock_guard lock(mutex_);
         const auto need = [&](std::uint64_t r) {
           const bool zero = r < zero_sig_.size() && zero_sig_[r];
-          if (zero && (job_->device || (have_target_ ? target_.holds_basis() : false))) return false;
+          if (zero && (job_->device || (have_target_ ? target_.holds_basis() : false)))
+            return false;
           if (zero && !have_target_) return false;
           return run.kind == wire::OpKind::kZero || !have_target_ || kept(r);
         };
@@ -459,7 +473,8 @@ Status InFile::apply_run(const wire::RangeRun& run) {
       }
       if (needed) {
         const std::uint64_t from = range * kRange;
-        VF_TRY(io::zero_range(target_.out.get(), from, std::min(stop * kRange, size_) - from, mode));
+        VF_TRY(
+            io::zero_range(target_.out.get(), from, std::min(stop * kRange, size_) - from, mode));
       } else if (!job_->device) {
         const std::lock_guard lock(mutex_);
         // Equal zeros: like other equal ranges, in case a target is made later.
@@ -488,7 +503,8 @@ Status InFile::copy_basis(std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t at = range * kRange; at < limit;) {
       VF_ASSIGN(const auto data, io::next_data(basis_.get(), at, limit));
       if (!data) break;
-      VF_TRY(io::copy_range(basis_.get(), data->begin, target_.out.get(), data->begin, data->end - data->begin));
+      VF_TRY(io::copy_range(basis_.get(), data->begin, target_.out.get(), data->begin,
+                            data->end - data->begin));
       at = data->end;
     }
     range = stop;
@@ -507,7 +523,8 @@ void InFile::on_end(wire::FileEnd end) {
   const wire::FileEnd& told = *source_end_;
   switch (told.result) {
     case wire::FileResult::kOk:
-    case wire::FileResult::kSame: break;
+    case wire::FileResult::kSame:
+      break;
     case wire::FileResult::kDiffers:
       end_.outcome = Outcome::kDiffers;
       over_ = true;
@@ -533,7 +550,8 @@ Status InFile::finish() {
   // Nothing else runs on the file now.
   if (source_end_->has_meta) {
     wire::EntryMeta meta = source_end_->meta;
-    if (meta.size != size_ && !job_->content_only) return fail_with(Code::kProtocol, "a file's size changed at its end");
+    if (meta.size != size_ && !job_->content_only)
+      return fail_with(Code::kProtocol, "a file's size changed at its end");
     meta.hardlink_group = job_->want.hardlink_group;
     meta.size = size_;
     if (!job_->content_only) job_->want = std::move(meta);
@@ -543,7 +561,8 @@ Status InFile::finish() {
     return {};
   }
   const bool same_size = job_->device || (job_->old && job_->old->meta.size == size_);
-  if (!changed_ && !have_target_ && segmented_ && same_size && !job_->new_inode && interrupted_fd_ < 0) {
+  if (!changed_ && !have_target_ && segmented_ && same_size && !job_->new_inode &&
+      interrupted_fd_ < 0) {
     end_.outcome = Outcome::kSame;
     // job_done counts the content of an equal file.
     parts_.tally.matched_bytes.fetch_sub(std::min(parts_.tally.matched_bytes.load(), size_));

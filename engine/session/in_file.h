@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One large file on its way in: its basis is signed segment by segment, and ranges are rebuilt, verified and written in
-// whatever order they come. See docs/protocol.md, "Files".
+// One large file on its way in: its basis is signed segment by segment, and ranges are rebuilt,
+// verified and written in whatever order they come. See docs/protocol.md, "Files".
 //
-// A range is built in memory, compared with the digest that came with it, and only then written; a mismatch is asked for
-// again as one literal, and a second one fails the file. The target is only created when something has to be written,
-// so a file that turns out equal costs no copy.
+// A range is built in memory, compared with the digest that came with it, and only then written; a
+// mismatch is asked for again as one literal, and a second one fails the file. The target is only
+// created when something has to be written, so a file that turns out equal costs no copy.
 #pragma once
 
 #include <atomic>
@@ -33,21 +33,24 @@ struct InParts {
   Targets& targets;
   Tally& tally;
   BodyCoder& coder;
-  // Request numbers, never used twice in a session: answers of an earlier pass may still be on their way.
+  // Request numbers, never used twice in a session: answers of an earlier pass may still be on
+  // their way.
   std::atomic<std::uint32_t>& next_request;
 };
 
 class InFile : public std::enable_shared_from_this<InFile> {
  public:
-  // How a file ended; `again`: it changed at the source, `meta` is its new state, and it is to be fetched anew.
+  // How a file ended; `again`: it changed at the source, `meta` is its new state, and it is to be
+  // fetched anew.
   struct End {
     Outcome outcome = Outcome::kFailed;
     bool again = false;
     std::optional<wire::EntryMeta> meta;
   };
-  // `ended` is called once, when no work on the file is left. `segment_done`: a segment of signatures was answered.
-  InFile(const InParts& parts, std::uint32_t req, FileJobPtr job, std::function<void(const End&)> ended,
-         std::function<void()> segment_done);
+  // `ended` is called once, when no work on the file is left. `segment_done`: a segment of
+  // signatures was answered.
+  InFile(const InParts& parts, std::uint32_t req, FileJobPtr job,
+         std::function<void(const End&)> ended, std::function<void()> segment_done);
 
   const FileJobPtr& job() const { return job_; }
   std::uint32_t req() const { return req_; }
@@ -106,7 +109,8 @@ class InFile : public std::enable_shared_from_this<InFile> {
   std::vector<bool> answered_;
   std::vector<std::uint32_t> segment_left_;  // unanswered ranges of each signed segment
   std::set<std::uint64_t> retried_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> deferred_;  // equal ranges met before there was a target
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      deferred_;  // equal ranges met before there was a target
   std::uint64_t next_segment_ = 0;
   std::uint64_t left_ = 0;
   unsigned busy_ = 0;

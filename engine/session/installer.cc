@@ -24,11 +24,13 @@ bool has_capability(unsigned capability) {
   return ((data[capability / 32].effective >> (capability % 32)) & 1) != 0;
 }
 
-// umask(2) can only be read by setting it, which other threads would see; the kernel also shows it in /proc.
+// umask(2) can only be read by setting it, which other threads would see; the kernel also shows it
+// in /proc.
 std::uint16_t process_umask() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("Umask:")) return static_cast<std::uint16_t>(std::stoul(line.substr(6), nullptr, 8));
+    if (line.starts_with("Umask:"))
+      return static_cast<std::uint16_t>(std::stoul(line.substr(6), nullptr, 8));
   }
   return 022;
 }
@@ -70,9 +72,11 @@ std::uint16_t Installer::new_mode(const wire::EntryMeta& want) const {
   return options_.perms ? want.mode : static_cast<std::uint16_t>(want.mode & 0777 & ~umask_);
 }
 
-Result<Present> Installer::read(int dirfd, const std::string& name, const io::Metadata& meta) const {
+Result<Present> Installer::read(int dirfd, const std::string& name,
+                                const io::Metadata& meta) const {
   Present present{meta, {}};
-  const auto target = name.empty() ? io::XattrTarget::of_fd(dirfd) : io::XattrTarget::of_name(dirfd, name);
+  const auto target =
+      name.empty() ? io::XattrTarget::of_fd(dirfd) : io::XattrTarget::of_name(dirfd, name);
   VF_ASSIGN(present.xattrs, io::read_xattrs(target, options_.xattrs, wire::kMaxXattrBytes));
   return present;
 }
@@ -81,7 +85,8 @@ MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present)
   MetaDiff diff;
   diff.owner = options_.owner && can_chown_ && want.uid != present.meta.uid;
   diff.group = options_.owner && can_set_group(want.gid) && want.gid != present.meta.gid;
-  diff.mode = options_.perms && want.type != wire::EntryType::kSymlink && mode_for(want, present.meta) != present.meta.mode;
+  diff.mode = options_.perms && want.type != wire::EntryType::kSymlink &&
+              mode_for(want, present.meta) != present.meta.mode;
   diff.mtime = options_.times && mtime_of(want) != present.meta.mtime;
   diff.acl = options_.xattrs.acls && differs(want.xattrs, present.xattrs, true);
   diff.xattr = options_.xattrs.xattrs && differs(want.xattrs, present.xattrs, false);
@@ -89,7 +94,8 @@ MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present)
 }
 
 void Installer::count_owner(const wire::EntryMeta& want, const io::Metadata& have) {
-  const bool wrong = options_.owner && !can_chown_ && (want.uid != have.uid || want.gid != have.gid);
+  const bool wrong =
+      options_.owner && !can_chown_ && (want.uid != have.uid || want.gid != have.gid);
   if (wrong) tally_.owner_skipped.fetch_add(1);
 }
 
@@ -97,12 +103,13 @@ std::uint16_t Installer::mode_for(const wire::EntryMeta& want, const io::Metadat
   std::uint16_t mode = want.mode;
   if (!options_.owner || can_chown_) return mode;
   if (want.uid != have.uid) mode &= static_cast<std::uint16_t>(~04000);
-  if (want.gid != have.gid && want.type != wire::EntryType::kDirectory) mode &= static_cast<std::uint16_t>(~02000);
+  if (want.gid != have.gid && want.type != wire::EntryType::kDirectory)
+    mode &= static_cast<std::uint16_t>(~02000);
   return mode;
 }
 
-Status Installer::apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
-                              const io::Metadata& have) {
+Status Installer::apply_owner(int fd, int dirfd, const std::string& name,
+                              const wire::EntryMeta& want, const io::Metadata& have) {
   const auto chown = [&](std::uint32_t uid, std::uint32_t gid) {
     return fd >= 0 ? io::set_owner_at(fd, "", uid, gid) : io::set_owner_at(dirfd, name, uid, gid);
   };
@@ -112,7 +119,7 @@ Status Installer::apply_owner(int fd, int dirfd, const std::string& name, const 
     return {};
   }
   return chown(want.uid == have.uid ? static_cast<std::uint32_t>(-1) : want.uid,
-                      want.gid == have.gid ? static_cast<std::uint32_t>(-1) : want.gid);
+               want.gid == have.gid ? static_cast<std::uint32_t>(-1) : want.gid);
 }
 
 Status Installer::apply(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
@@ -140,11 +147,13 @@ Status Installer::apply(int fd, int dirfd, const std::string& name, const wire::
     if (owner_changed) {  // chown(2) has dropped it
       std::erase_if(there, [](const io::Xattr& attr) { return attr.name == io::kCapability; });
     }
-    const auto target = fd >= 0 ? io::XattrTarget::of_fd(fd) : io::XattrTarget::of_name(dirfd, name);
+    const auto target =
+        fd >= 0 ? io::XattrTarget::of_fd(fd) : io::XattrTarget::of_name(dirfd, name);
     VF_TRY(io::apply_xattrs(target, from_wire(want.xattrs), there));
   }
   if (options_.times) {
-    VF_TRY(fd >= 0 ? io::set_mtime_at(fd, "", mtime_of(want)) : io::set_mtime_at(dirfd, name, mtime_of(want)));
+    VF_TRY(fd >= 0 ? io::set_mtime_at(fd, "", mtime_of(want))
+                   : io::set_mtime_at(dirfd, name, mtime_of(want)));
   }
   return {};
 }

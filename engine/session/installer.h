@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts metadata on what has been built at the destination, in the order that keeps it true: owner (which clears setuid
-// and capabilities), mode, ACLs and attributes with security.capability last, times.
+// Puts metadata on what has been built at the destination, in the order that keeps it true: owner
+// (which clears setuid and capabilities), mode, ACLs and attributes with security.capability last,
+// times.
 #pragma once
 
 #include <optional>
@@ -47,11 +48,13 @@ class Installer {
   void count_owner(const wire::EntryMeta& want, const io::Metadata& have);
   bool can_chown() const { return can_chown_; }
   bool can_override() const { return can_override_; }
-  std::uint16_t new_mode(const wire::EntryMeta& want) const;  // of a new item, without --no-perms: as wanted
+  std::uint16_t new_mode(
+      const wire::EntryMeta& want) const;  // of a new item, without --no-perms: as wanted
 
  private:
   bool can_set_group(std::uint32_t gid) const;
-  // Without the right owner, setuid and setgid would give its rights to somebody else: they are left out.
+  // Without the right owner, setuid and setgid would give its rights to somebody else: they are
+  // left out.
   std::uint16_t mode_for(const wire::EntryMeta& want, const io::Metadata& have) const;
   Status apply_owner(int fd, int dirfd, const std::string& name, const wire::EntryMeta& want,
                      const io::Metadata& have);

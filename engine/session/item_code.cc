@@ -3,8 +3,8 @@
 
 namespace volferry::session {
 
-std::string item_code(wire::EntryType type, bool is_new, bool content, bool size, const MetaDiff& diff,
-                      char kind) {
+std::string item_code(wire::EntryType type, bool is_new, bool content, bool size,
+                      const MetaDiff& diff, char kind) {
   const bool file = type == wire::EntryType::kFile;
   char update = '.';
   if (kind != '\0') {
@@ -16,13 +16,23 @@ std::string item_code(wire::EntryType type, bool is_new, bool content, bool size
   }
   char item = 'f';
   switch (type) {
-    case wire::EntryType::kFile: item = 'f'; break;
-    case wire::EntryType::kDirectory: item = 'd'; break;
-    case wire::EntryType::kSymlink: item = 'L'; break;
+    case wire::EntryType::kFile:
+      item = 'f';
+      break;
+    case wire::EntryType::kDirectory:
+      item = 'd';
+      break;
+    case wire::EntryType::kSymlink:
+      item = 'L';
+      break;
     case wire::EntryType::kFifo:
-    case wire::EntryType::kSocket: item = 'S'; break;
+    case wire::EntryType::kSocket:
+      item = 'S';
+      break;
     case wire::EntryType::kCharDevice:
-    case wire::EntryType::kBlockDevice: item = 'D'; break;
+    case wire::EntryType::kBlockDevice:
+      item = 'D';
+      break;
   }
   std::string code{update, item};
   if (is_new) return code + "+++++++++";

@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint32_t kMaxPasses = 100;
 }  // namespace
 
-Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions& options, const Settings& settings, Tally& tally)
+Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions& options,
+                 const Settings& settings, Tally& tally)
     : destination_(destination),
       options_(options),
       tally_(tally),
@@ -25,23 +26,27 @@ Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions
   tree_ = std::make_unique<io::DirTree>(base::UniqueFd(::fcntl(root, F_DUPFD_CLOEXEC, 0)), 256);
   if (image) {
     tally.set_image(destination.path);
-    image_ = Merger::Image{destination.name, destination.kind == wire::RootKind::kBlockDevice, destination.size};
+    image_ = Merger::Image{destination.name, destination.kind == wire::RootKind::kBlockDevice,
+                           destination.size};
   }
   Targets::Parts parts{*tree_, options_, installer_, remover_, tally_};
-  // Direct I/O writes a durable gibibyte about as fast as the device allows; without durability the page cache is faster.
+  // Direct I/O writes a durable gibibyte about as fast as the device allows; without durability the
+  // page cache is faster.
   parts.direct_writes = settings.direct == DirectChoice::kAuto && options.durable;
   parts.always_direct = settings.direct == DirectChoice::kOn;
   targets_ = std::make_unique<Targets>(parts);
-  keeper_ = std::make_unique<DirKeeper>(*tree_, options_, installer_, tally_, [this](std::uint32_t dir) {
-    if (released_) released_(dir);
-  });
+  keeper_ =
+      std::make_unique<DirKeeper>(*tree_, options_, installer_, tally_, [this](std::uint32_t dir) {
+        if (released_) released_(dir);
+      });
 }
 
 Landing::~Landing() = default;
 
 void Landing::restore() { keeper_->restore_all(); }
 
-Status Landing::pass(ListFeed& feed, const ContentFactory& make_content, wire::BeginPass begin, bool verify) {
+Status Landing::pass(ListFeed& feed, const ContentFactory& make_content, wire::BeginPass begin,
+                     bool verify) {
   tally_.files_total = 0;
   tally_.bytes_total = 0;
   tally_.dirs_total = 0;
@@ -51,7 +56,9 @@ Status Landing::pass(ListFeed& feed, const ContentFactory& make_content, wire::B
   keeper_->set_read_only(verify || options_.read_only());
   VF_TRY(feed.begin(begin));
   Links links(*tree_, options_, *keeper_, remover_, tally_);
-  Merger merger({*tree_, options_, installer_, *keeper_, links, extras_, remover_, tally_, root_missing_}, verify, image_);
+  Merger merger(
+      {*tree_, options_, installer_, *keeper_, links, extras_, remover_, tally_, root_missing_},
+      verify, image_);
   const std::unique_ptr<ContentSource> content = make_content(merger);
   merger.set_content(*content);
   released_ = [&content](std::uint32_t dir) { content->dir_released(dir); };
@@ -84,7 +91,8 @@ Status Landing::run(ListFeed& feed, const ContentFactory& make_content,
         tally_.warning("", "nothing was deleted, because the source could not be read completely");
       } else {
         phase(ProgressSnapshot::Phase::kDelete);
-        removed = extras_.remove_all(*tree_, remover_, tally_, options_.read_only(), options_.itemize);
+        removed =
+            extras_.remove_all(*tree_, remover_, tally_, options_.read_only(), options_.itemize);
         again = extras_.overflow() && removed > 0 && !options_.read_only();
       }
       extras_ = {};
@@ -98,11 +106,13 @@ Status Landing::run(ListFeed& feed, const ContentFactory& make_content,
       tally_.clear_full();
       again = true;
     }
-    if (++number >= kMaxPasses) return fail_with(Code::kInternal, "the passes do not come to an end");
+    if (++number >= kMaxPasses)
+      return fail_with(Code::kInternal, "the passes do not come to an end");
   }
   if (options_.read_only()) return {};
   if (const std::uint64_t skipped = tally_.owner_skipped.load(); skipped > 0) {
-    tally_.warning("", "owner of " + std::to_string(skipped) + " items not set: run as root or with CAP_CHOWN to keep owners");
+    tally_.warning("", "owner of " + std::to_string(skipped) +
+                           " items not set: run as root or with CAP_CHOWN to keep owners");
   }
   if (options_.durable) {
     phase(ProgressSnapshot::Phase::kFlush);
@@ -117,8 +127,8 @@ Status Landing::run(ListFeed& feed, const ContentFactory& make_content,
   }
   if (options_.verify_after) {
     phase(ProgressSnapshot::Phase::kVerify);
-    // The destination is to be read again from the device, not from memory that was just written; only clean pages can
-    // be dropped.
+    // The destination is to be read again from the device, not from memory that was just written;
+    // only clean pages can be dropped.
     (void)::syncfs(destination_.fd ? destination_.fd.get() : destination_.parent.get());
     targets_->reread_from_device();
     VF_TRY(pass(feed, make_content, {number, wire::PassKind::kVerify}, true));

@@ -30,7 +30,8 @@ class Landing {
     DirectChoice direct = DirectChoice::kAuto;
   };
   // `destination` as create_destination left it. References outlive the landing.
-  Landing(Volume& destination, wire::RootKind source, const VolumeOptions& options, const Settings& settings, Tally& tally);
+  Landing(Volume& destination, wire::RootKind source, const VolumeOptions& options,
+          const Settings& settings, Tally& tally);
   ~Landing();
 
   Targets& targets() { return *targets_; }
@@ -44,7 +45,8 @@ class Landing {
   void restore();
 
  private:
-  Status pass(ListFeed& feed, const ContentFactory& make_content, wire::BeginPass begin, bool verify);
+  Status pass(ListFeed& feed, const ContentFactory& make_content, wire::BeginPass begin,
+              bool verify);
 
   Volume& destination_;
   const VolumeOptions& options_;

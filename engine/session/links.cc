@@ -60,7 +60,8 @@ void Links::leader_failed(std::uint64_t group) {
     waiting.swap(entry.waiting);
   }
   for (const Name& name : waiting) {
-    tally_.item_error(name.dir->path_of(name.name), 0, "not linked: the first name of its file failed");
+    tally_.item_error(name.dir->path_of(name.name), 0,
+                      "not linked: the first name of its file failed");
     keeper_.file_done(name.dir);
   }
 }
@@ -88,7 +89,8 @@ void Links::add(std::uint64_t group, const DestDirPtr& dir, const std::string& n
 std::string Links::leader_path(std::uint64_t group) const {
   const std::lock_guard lock(mutex_);
   const auto it = groups_.find(group);
-  return it == groups_.end() ? std::string() : it->second.leader.dir->path_of(it->second.leader.name);
+  return it == groups_.end() ? std::string()
+                             : it->second.leader.dir->path_of(it->second.leader.name);
 }
 
 void Links::link(const Name& leader, const Name& name) {
@@ -107,7 +109,8 @@ void Links::link(const Name& leader, const Name& name) {
       return fail_sys("link to " + leader.dir->path_of(leader.name));
     }
     if (!now) return {};
-    Status placed = place(to->get(), temp, name.name, name.dir->path_of(name.name), remover_, !options_.filter.empty());
+    Status placed = place(to->get(), temp, name.name, name.dir->path_of(name.name), remover_,
+                          !options_.filter.empty());
     if (!placed) (void)::unlinkat(to->get(), temp.c_str(), 0);
     return placed;
   };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hard links at the destination. The first listed name of a group is its leader and gets the content; later names are
-// linked to it once it stands. An inode of the destination serves one group only: a name that shares it with another
-// group, or with a file that has one name at the source, gets an inode of its own.
+// Hard links at the destination. The first listed name of a group is its leader and gets the
+// content; later names are linked to it once it stands. An inode of the destination serves one
+// group only: a name that shares it with another group, or with a file that has one name at the
+// source, gets an inode of its own.
 #pragma once
 
 #include <mutex>
@@ -16,18 +17,21 @@ namespace volferry::session {
 
 class Links {
  public:
-  Links(io::DirTree& tree, const VolumeOptions& options, DirKeeper& keeper, Remover& remover, Tally& tally)
+  Links(io::DirTree& tree, const VolumeOptions& options, DirKeeper& keeper, Remover& remover,
+        Tally& tally)
       : tree_(tree), options_(options), keeper_(keeper), remover_(remover), tally_(tally) {}
 
-  // True if `group` has no leader yet: the caller's entry is it, and must end by leader_ready or leader_failed.
+  // True if `group` has no leader yet: the caller's entry is it, and must end by leader_ready or
+  // leader_failed.
   bool claim_leader(std::uint64_t group, const DestDirPtr& dir, const std::string& name);
-  // Whether the leader may keep the inode that it has now (several names): false if it belongs to another group.
+  // Whether the leader may keep the inode that it has now (several names): false if it belongs to
+  // another group.
   bool claim_inode(std::uint64_t group, const io::Metadata& old);
   void leader_ready(std::uint64_t group);
   void leader_failed(std::uint64_t group);
 
-  // A later name. `old`: what has the name now. Linked now or when the leader is ready; counts as a file of `dir` until
-  // then.
+  // A later name. `old`: what has the name now. Linked now or when the leader is ready; counts as a
+  // file of `dir` until then.
   void add(std::uint64_t group, const DestDirPtr& dir, const std::string& name,
            const std::optional<io::Metadata>& old);
   // The leader's path, for reports.

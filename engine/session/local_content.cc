@@ -18,8 +18,8 @@
 namespace volferry::session {
 
 namespace {
-// Compared and copied by this much at a time: two of them fit a core's L2 cache here (1 MiB), and a system call for each
-// costs below a hundredth of the copy.
+// Compared and copied by this much at a time: two of them fit a core's L2 cache here (1 MiB), and a
+// system call for each costs below a hundredth of the copy.
 constexpr std::uint64_t kPiece = 256u << 10;
 
 // An error of the source, told apart from those of the destination.
@@ -71,7 +71,8 @@ Result<Outcome> LocalContent::copy(Worker& worker, FileJob& job) {
   return copy_opened(worker, job, *source);
 }
 
-Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source) {
+Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
+                                          const SourceTree::OpenedFile& source) {
   const std::uint64_t size = source.meta.size;
   const int from = source.fd.get();
   const bool device = source.meta.type == io::FileType::kBlockDevice;
@@ -110,7 +111,8 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job, const So
       bool from_old = false;
       if (!cloned && !device && basis && job.old->meta.size > 0) {
         VF_ASSIGN(from_old, io::clone_file(basis.get(), target.out.get()));
-        if (from_old && ::ftruncate(target.out.get(), static_cast<off_t>(size)) != 0) return fail_sys("truncate " + job.name);
+        if (from_old && ::ftruncate(target.out.get(), static_cast<off_t>(size)) != 0)
+          return fail_sys("truncate " + job.name);
       }
       if (cloned) {
         tally_.matched_bytes.fetch_add(size);
@@ -153,8 +155,8 @@ Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint
     VF_ASSIGN(const auto data_b, io::next_data(b, at, size));
     if (!data_a && !data_b) break;
     // Skip what is a hole in both.
-    at = std::min(data_a ? data_a->begin : size, data_b ? data_b->begin : size) / delta::kBlockBytes *
-         delta::kBlockBytes;
+    at = std::min(data_a ? data_a->begin : size, data_b ? data_b->begin : size) /
+         delta::kBlockBytes * delta::kBlockBytes;
     const std::uint64_t end = std::max(data_a ? data_a->end : 0, data_b ? data_b->end : 0);
     for (; at < std::min(end, size); at += kPiece) {
       const std::uint64_t length = std::min(kPiece, size - at);
@@ -204,7 +206,8 @@ Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, st
     VF_ASSIGN(const auto data, io::next_data(to, at, end));
     if (!data) break;
     at = data->begin;
-    // Zero only what is not: a write, or even a discard, would wear or unshare what is right already.
+    // Zero only what is not: a write, or even a discard, would wear or unshare what is right
+    // already.
     for (; at < data->end; at += kPiece) {
       const std::uint64_t length = std::min(kPiece, data->end - at);
       std::uint8_t* there = worker.scratch(2 * kPiece);
@@ -218,8 +221,8 @@ Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, st
   return {};
 }
 
-Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length,
-                                  bool device) {
+Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_t begin,
+                                  std::uint64_t length, bool device) {
   std::uint8_t* source = worker.scratch(2 * kPiece);
   std::uint8_t* there = source + kPiece;
   auto got = io::read_full(from, source, length, begin);
@@ -259,8 +262,9 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   return flush(length);
 }
 
-Status LocalContent::update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source,
-                                     int to, std::uint64_t size) {
+Status LocalContent::update_in_place(Worker& worker, FileJob& job,
+                                     const SourceTree::OpenedFile& source, int to,
+                                     std::uint64_t size) {
   const int from = source.fd.get();
   // Zeros of a device carry no wish to be allocated at the other end.
   const bool device = source.meta.type == io::FileType::kBlockDevice;

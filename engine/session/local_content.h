@@ -9,15 +9,15 @@
 
 namespace volferry::session {
 
-// Both volumes on this machine: no protocol and no hashes. A new file is a reflink where the file system can, else
-// copied inside the kernel, holes skipped; what is written in place is compared first, and only blocks that differ are
-// written.
+// Both volumes on this machine: no protocol and no hashes. A new file is a reflink where the file
+// system can, else copied inside the kernel, holes skipped; what is written in place is compared
+// first, and only blocks that differ are written.
 class LocalContent final : public ContentSource {
  public:
   // References outlive it.
   // `limiter`: of bytes read and written, or null.
-  LocalContent(SourceTree& source, Workers& workers, const VolumeOptions& options, Targets& targets, Tally& tally,
-               base::RateLimiter* limiter, JobSink& sink)
+  LocalContent(SourceTree& source, Workers& workers, const VolumeOptions& options, Targets& targets,
+               Tally& tally, base::RateLimiter* limiter, JobSink& sink)
       : source_(source),
         workers_(workers),
         options_(options),
@@ -39,7 +39,8 @@ class LocalContent final : public ContentSource {
   Status update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source, int to,
                          std::uint64_t size);
   void count(FileJob& job, std::uint64_t bytes);
-  Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length, bool device);
+  Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length,
+                      bool device);
   // Waits until `bytes` more may be copied; kCancelled where the session stops meanwhile.
   Status pace(std::uint64_t bytes);
   Status clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end);

@@ -87,7 +87,8 @@ struct Ends {
   base::UniqueFd lock;
 };
 
-Result<Ends> open_ends(const std::string& source, const std::string& destination, const VolumeOptions& options) {
+Result<Ends> open_ends(const std::string& source, const std::string& destination,
+                       const VolumeOptions& options) {
   Ends ends;
   VF_ASSIGN(ends.source, open_source(source, ""));
   if (options.verify_only) {
@@ -105,14 +106,16 @@ Result<Ends> open_ends(const std::string& source, const std::string& destination
 
 }  // namespace
 
-Summary run_local(const std::string& source, const std::string& destination, const SyncOptions& sync_options,
-                  bool verify_only, Observer& observer, base::Logger& logger, StopFlag& stop) {
+Summary run_local(const std::string& source, const std::string& destination,
+                  const SyncOptions& sync_options, bool verify_only, Observer& observer,
+                  base::Logger& logger, StopFlag& stop) {
   Tally tally(observer);
   std::string io_name;
   const auto work = [&]() -> Status {
     wire::Start start;
     start.flags = start_flags(sync_options, verify_only);
-    for (const FilterRule& rule : sync_options.filters) start.filters.push_back({rule.include, rule.pattern});
+    for (const FilterRule& rule : sync_options.filters)
+      start.filters.push_back({rule.include, rule.pattern});
     const VolumeOptions options = volume_options(start);
     VF_ASSIGN(Ends ends, open_ends(source, destination, options));
     VF_ASSIGN(Runtime runtime, Runtime::create(sync_options, false, logger));
@@ -122,7 +125,8 @@ Summary run_local(const std::string& source, const std::string& destination, con
     SourceTree tree(std::move(ends.source.fd), ends.source.path, options, source_tally);
     Landing landing(ends.destination, ends.source.kind, options, {sync_options.direct}, tally);
     std::unique_ptr<base::RateLimiter> limiter;
-    if (sync_options.bandwidth_limit > 0) limiter = std::make_unique<base::RateLimiter>(sync_options.bandwidth_limit);
+    if (sync_options.bandwidth_limit > 0)
+      limiter = std::make_unique<base::RateLimiter>(sync_options.bandwidth_limit);
     LocalFeed feed(tree, source_tally, tally);
     Monitor monitor(
         tally, stop,
@@ -132,10 +136,11 @@ Summary run_local(const std::string& source, const std::string& destination, con
         },
         [&](ProgressSnapshot::Phase phase) { tally.progress(phase); });
     const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
-      return std::make_unique<LocalContent>(tree, *runtime.workers, options, landing.targets(), tally,
-                                            limiter.get(), sink);
+      return std::make_unique<LocalContent>(tree, *runtime.workers, options, landing.targets(),
+                                            tally, limiter.get(), sink);
     };
-    Status done = landing.run(feed, content, [&](ProgressSnapshot::Phase phase) { monitor.set_phase(phase); });
+    Status done = landing.run(feed, content,
+                              [&](ProgressSnapshot::Phase phase) { monitor.set_phase(phase); });
     runtime.workers->stop();
     landing.restore();
     return done;
@@ -144,7 +149,8 @@ Summary run_local(const std::string& source, const std::string& destination, con
   if (auto done = work(); !done) tally.fail(done.error());
   Summary summary = tally.summary();
   summary.io = io_name;
-  summary.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  summary.elapsed_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return summary;
 }
 

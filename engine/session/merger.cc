@@ -31,7 +31,8 @@ Status Merger::on_list(const wire::DirList& list) {
   } else if (!open_list_ || stack_.empty() || stack_.back()->number != list.dir) {
     return fail_with(Code::kProtocol, "a list chunk of no open directory");
   }
-  if (list.first_index != next_index_) return fail_with(Code::kProtocol, "list indices do not follow");
+  if (list.first_index != next_index_)
+    return fail_with(Code::kProtocol, "list indices do not follow");
   for (const wire::Entry& item : list.entries) {
     if (parts_.tally.stopped()) return fail_with(Code::kCancelled, "stopped");
     if (next_index_ > 0 && item.name <= last_name_) {
@@ -56,7 +57,8 @@ Status Merger::begin_directory(const wire::DirList& list) {
       parts_.keeper.subtree_listed(stack_.back());
       stack_.pop_back();
     }
-    if (stack_.empty()) return fail_with(Code::kProtocol, "a directory whose parent was not listed");
+    if (stack_.empty())
+      return fail_with(Code::kProtocol, "a directory whose parent was not listed");
     parent = stack_.back();
   }
   next_index_ = 0;
@@ -113,7 +115,8 @@ void Merger::open_directory(const wire::DirList& list, const DestDirPtr& parent)
       const std::string& name = old ? temp : list.name;
       if (::mkdirat(at, name.c_str(), 0700) != 0) return failed(fail_sys("mkdir").error());
       if (old) {
-        if (auto placed = place(at, temp, list.name, path, parts_.remover, !parts_.options.filter.empty());
+        if (auto placed =
+                place(at, temp, list.name, path, parts_.remover, !parts_.options.filter.empty());
             !placed) {
           (void)::unlinkat(at, temp.c_str(), AT_REMOVEDIR);
           return failed(placed.error());
@@ -150,12 +153,15 @@ void Merger::end_directory(bool complete) {
     for (const std::string& temp : stale_temps_) {
       if (read_only() || resumed_temps_.contains(temp)) continue;
       auto meta = io::stat_at(fd_->get(), temp);
-      if (meta) (void)parts_.remover.remove(fd_->get(), temp, dir->path_of(temp), *meta, Remover::Report::kSilent);
+      if (meta)
+        (void)parts_.remover.remove(fd_->get(), temp, dir->path_of(temp), *meta,
+                                    Remover::Report::kSilent);
     }
     for (std::string& name : extra_names_) {
       if (verify_) {
         auto meta = io::stat_at(fd_->get(), name);
-        if (!meta || parts_.remover.is_protected(dir->path_of(name), *meta, dir->path.empty())) continue;
+        if (!meta || parts_.remover.is_protected(dir->path_of(name), *meta, dir->path.empty()))
+          continue;
         const bool directory = meta->type == io::FileType::kDirectory;
         report_difference(dir->path_of(name) + (directory ? "/" : ""), {"extra"});
       } else if (complete && parts_.options.delete_extra) {
@@ -212,7 +218,8 @@ void Merger::directory_entry(const wire::Entry& item, const std::optional<io::Me
   const DestDirPtr& dir = stack_.back();
   const std::string path = dir->path_of(item.name);
   if (verify_ && old && old->type != io::FileType::kDirectory) report_difference(path, {"type"});
-  // Everything else waits for the directory's own list, which one that is not entered does not have.
+  // Everything else waits for the directory's own list, which one that is not entered does not
+  // have.
   if (!item.no_descend) return;
   wire::DirList list;
   list.dir = 0xffffffff;
@@ -246,7 +253,8 @@ bool Merger::linked_entry(const wire::Entry& item, const std::optional<io::Metad
     if (!same) report_difference(path, {"hardlink"});
     return true;
   }
-  if (!same) report_change(path, item.meta, true, true, false, {}, 'h', parts_.links.leader_path(group));
+  if (!same)
+    report_change(path, item.meta, true, true, false, {}, 'h', parts_.links.leader_path(group));
   if (!read_only()) parts_.links.add(group, dir, item.name, old);
   return true;
 }
@@ -267,11 +275,13 @@ Status Merger::make_special(const wire::Entry& item) {
   };
   int made = make();
   if (made != 0 && errno == EEXIST) {
-    if (auto meta = io::stat_at(at, temp)) VF_TRY(parts_.remover.remove(at, temp, temp, *meta, Remover::Report::kSilent));
+    if (auto meta = io::stat_at(at, temp))
+      VF_TRY(parts_.remover.remove(at, temp, temp, *meta, Remover::Report::kSilent));
     made = make();
   }
   if (made != 0) {
-    return fail_sys((item.meta.type == wire::EntryType::kSymlink ? "symlink " : "mknod ") + item.name);
+    return fail_sys((item.meta.type == wire::EntryType::kSymlink ? "symlink " : "mknod ") +
+                    item.name);
   }
   const auto dress = [&]() -> Status {
     VF_ASSIGN(const io::Metadata meta, io::stat_at(at, temp));
@@ -281,7 +291,8 @@ Status Merger::make_special(const wire::Entry& item) {
     if (!parts_.options.perms && item.meta.type != wire::EntryType::kSymlink) {
       VF_TRY(io::set_mode_at(at, temp, parts_.installer.new_mode(item.meta)));
     }
-    return place(at, temp, item.name, dir->path_of(item.name), parts_.remover, !parts_.options.filter.empty());
+    return place(at, temp, item.name, dir->path_of(item.name), parts_.remover,
+                 !parts_.options.filter.empty());
   };
   Status dressed = dress();
   if (!dressed) (void)::unlinkat(at, temp.c_str(), 0);
@@ -298,12 +309,14 @@ void Merger::special_entry(const wire::Entry& item, const std::optional<io::Meta
     same = target && *target == item.meta.link_target;
     if (verify_ && !same) return report_difference(path, {"target"});
   }
-  if (same && (item.meta.type == wire::EntryType::kCharDevice || item.meta.type == wire::EntryType::kBlockDevice)) {
+  if (same && (item.meta.type == wire::EntryType::kCharDevice ||
+               item.meta.type == wire::EntryType::kBlockDevice)) {
     same = rdev_to_wire(old->rdev) == item.meta.rdev;
     if (verify_ && !same) return report_difference(path, {"rdev"});
   }
   // Another group's inode must keep its own metadata.
-  if (same && !read_only() && old->nlink > 1 && (group == 0 || !parts_.links.claim_inode(group, *old))) {
+  if (same && !read_only() && old->nlink > 1 &&
+      (group == 0 || !parts_.links.claim_inode(group, *old))) {
     same = false;
   }
   Status done;
@@ -314,7 +327,8 @@ void Merger::special_entry(const wire::Entry& item, const std::optional<io::Meta
     if (diff.any()) {
       if (verify_) report_difference(path, kinds_of(diff));
       report_change(path, item.meta, false, false, false, diff);
-      if (!read_only()) done = parts_.installer.apply(-1, fd_->get(), item.name, item.meta, *present);
+      if (!read_only())
+        done = parts_.installer.apply(-1, fd_->get(), item.name, item.meta, *present);
     }
   } else {
     report_change(path, item.meta, !old, true, false, {}, '\0', item.meta.link_target);
@@ -323,10 +337,12 @@ void Merger::special_entry(const wire::Entry& item, const std::optional<io::Meta
   }
   if (!done) parts_.tally.destination_error(path, done.error());
   parts_.tally.files_done.fetch_add(1);
-  if (group != 0 && !read_only()) done ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
+  if (group != 0 && !read_only())
+    done ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
 }
 
-void Merger::file_entry(const wire::Entry& item, std::uint32_t index, const std::optional<io::Metadata>& old) {
+void Merger::file_entry(const wire::Entry& item, std::uint32_t index,
+                        const std::optional<io::Metadata>& old) {
   const DestDirPtr& dir = stack_.back();
   auto job = std::make_shared<FileJob>();
   job->dir_number = dir->number;
@@ -349,7 +365,8 @@ void Merger::file_entry(const wire::Entry& item, std::uint32_t index, const std:
     if (old->nlink > 1) {
       const bool ours = group != 0 && (read_only() || parts_.links.claim_inode(group, *old));
       job->new_inode = !ours && !read_only();
-      if (verify_ && group == 0 && parts_.options.hardlinks) report_difference(job->path(), {"hardlink"});
+      if (verify_ && group == 0 && parts_.options.hardlinks)
+        report_difference(job->path(), {"hardlink"});
     }
   }
   const bool quick = regular && old->size == item.meta.size && mtime_of(item.meta) == old->mtime;
@@ -360,7 +377,8 @@ void Merger::file_entry(const wire::Entry& item, std::uint32_t index, const std:
     ++open_jobs_;
   }
   if (quick && !compare && !job->new_inode) return job_done(job, Outcome::kSame);
-  if (read_only() && (!regular || old->size != item.meta.size)) return job_done(job, Outcome::kDiffers);
+  if (read_only() && (!regular || old->size != item.meta.size))
+    return job_done(job, Outcome::kDiffers);
   if (read_only() && !compare) return job_done(job, Outcome::kDiffers);
   const std::string temp = temp_name(item.name);
   if (names_.find(temp) != names_.size()) {
@@ -371,7 +389,8 @@ void Merger::file_entry(const wire::Entry& item, std::uint32_t index, const std:
 }
 
 Status Merger::image_entry(const wire::DirList& list) {
-  if (list.entries.size() != 1 || !stack_.empty()) return fail_with(Code::kProtocol, "a bad image list");
+  if (list.entries.size() != 1 || !stack_.empty())
+    return fail_with(Code::kProtocol, "a bad image list");
   const wire::EntryMeta& want = list.entries[0].meta;
   parts_.tally.files_total.fetch_add(1);
   parts_.tally.bytes_total.fetch_add(want.size);
@@ -408,8 +427,8 @@ Status Merger::image_entry(const wire::DirList& list) {
   if (image_->device && image_->size < want.size) {
     job_done(job, Outcome::kFailed);
     return fail_with(Code::kDestinationTooSmall,
-                     "the destination device holds " + std::to_string(image_->size) + " bytes, the source " +
-                         std::to_string(want.size));
+                     "the destination device holds " + std::to_string(image_->size) +
+                         " bytes, the source " + std::to_string(want.size));
   }
   const bool same_size = old && (image_->device || old->size == want.size);
   const bool quick = !job->content_only && same_size && mtime_of(want) == old->mtime;
@@ -456,7 +475,8 @@ void Merger::job_done(const FileJobPtr& job, Outcome outcome) {
   switch (outcome) {
     case Outcome::kInstalled:
       parts_.tally.files_transferred.fetch_add(1);
-      report_change(path, job->want, !existed, true, existed && job->old->meta.size != job->want.size, job->diff);
+      report_change(path, job->want, !existed, true,
+                    existed && job->old->meta.size != job->want.size, job->diff);
       break;
     case Outcome::kSame:
       if (verify_ && job->diff.any()) report_difference(path, kinds_of(job->diff));
@@ -472,20 +492,25 @@ void Merger::job_done(const FileJobPtr& job, Outcome outcome) {
       break;
     case Outcome::kDiffers:
       if (verify_) {
-        std::vector<std::string> kinds{existed && job->old->meta.size != job->want.size ? "size" : "content"};
+        std::vector<std::string> kinds{
+            existed && job->old->meta.size != job->want.size ? "size" : "content"};
         for (std::string& kind : kinds_of(job->diff)) kinds.push_back(std::move(kind));
         report_difference(path, std::move(kinds));
       } else {
         parts_.tally.files_transferred.fetch_add(1);
-        report_change(path, job->want, !existed, true, existed && job->old->meta.size != job->want.size, job->diff);
+        report_change(path, job->want, !existed, true,
+                      existed && job->old->meta.size != job->want.size, job->diff);
       }
       break;
-    case Outcome::kFailed: good = false; break;
+    case Outcome::kFailed:
+      good = false;
+      break;
   }
   parts_.tally.files_done.fetch_add(1);
   const std::uint64_t counted = job->counted.load();
   if (counted < job->want.size) parts_.tally.bytes_done.fetch_add(job->want.size - counted);
-  if (group != 0 && !read_only()) good ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
+  if (group != 0 && !read_only())
+    good ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
   parts_.keeper.file_done(job->dir);
   {
     const std::lock_guard lock(mutex_);
@@ -501,15 +526,17 @@ Status Merger::finish() {
     stack_.pop_back();
   }
   std::unique_lock lock(mutex_);
-  while (open_jobs_ > 0 && !parts_.tally.stopped()) jobs_changed_.wait_for(lock, std::chrono::milliseconds(100));
+  while (open_jobs_ > 0 && !parts_.tally.stopped())
+    jobs_changed_.wait_for(lock, std::chrono::milliseconds(100));
   if (open_jobs_ > 0) return fail_with(Code::kCancelled, "stopped");
   return {};
 }
 
 // ---- reports
 
-void Merger::report_change(const std::string& path, const wire::EntryMeta& want, bool is_new, bool content,
-                           bool size, const MetaDiff& diff, char kind, const std::string& target) {
+void Merger::report_change(const std::string& path, const wire::EntryMeta& want, bool is_new,
+                           bool content, bool size, const MetaDiff& diff, char kind,
+                           const std::string& target) {
   if (verify_ || !parts_.options.itemize) return;
   ItemChangeEvent event;
   event.code = item_code(want.type, is_new, content, size, diff, kind);

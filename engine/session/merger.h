@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges the source's list, directory by directory in the order of names, with what the destination has, and acts:
-// makes directories, links and special files, corrects metadata, starts the fetching of content, notes what is extra. In
-// a dry run or verify it only reports. Runs on one thread; job_done may come from any.
+// Merges the source's list, directory by directory in the order of names, with what the destination
+// has, and acts: makes directories, links and special files, corrects metadata, starts the fetching
+// of content, notes what is extra. In a dry run or verify it only reports. Runs on one thread;
+// job_done may come from any.
 #pragma once
 
 #include <condition_variable>
@@ -57,15 +58,17 @@ class Merger final : public JobSink {
   void extra(const std::string& name);
   void directory_entry(const wire::Entry& entry, const std::optional<io::Metadata>& old);
   void special_entry(const wire::Entry& entry, const std::optional<io::Metadata>& old);
-  void file_entry(const wire::Entry& entry, std::uint32_t index, const std::optional<io::Metadata>& old);
+  void file_entry(const wire::Entry& entry, std::uint32_t index,
+                  const std::optional<io::Metadata>& old);
   bool linked_entry(const wire::Entry& entry, const std::optional<io::Metadata>& old);
   Status make_special(const wire::Entry& entry);
   void start(FileJobPtr job);
   Status image_entry(const wire::DirList& list);
   Status update_metadata(const FileJob& job);
 
-  void report_change(const std::string& path, const wire::EntryMeta& want, bool is_new, bool content,
-                     bool size, const MetaDiff& diff, char kind = '\0', const std::string& target = {});
+  void report_change(const std::string& path, const wire::EntryMeta& want, bool is_new,
+                     bool content, bool size, const MetaDiff& diff, char kind = '\0',
+                     const std::string& target = {});
   void report_difference(const std::string& path, std::vector<std::string> kinds);
   std::vector<std::string> kinds_of(const MetaDiff& diff) const;
 
@@ -80,7 +83,7 @@ class Merger final : public JobSink {
   std::size_t next_name_ = 0;
   std::uint32_t next_index_ = 0;
   std::string last_name_;
-  bool open_list_ = false;         // more chunks of the directory must follow
+  bool open_list_ = false;  // more chunks of the directory must follow
   std::vector<std::string> extra_names_;
   std::vector<std::string> stale_temps_;
   std::unordered_set<std::string> resumed_temps_;

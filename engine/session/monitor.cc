@@ -33,7 +33,8 @@ void Monitor::run() {
     }
     const int wanted = stop_.load();
     if (wanted != 0 && !tally_.stopped()) {
-      const Code code = wanted == exit_code(Code::kInterrupted) ? Code::kInterrupted : Code::kTerminated;
+      const Code code =
+          wanted == exit_code(Code::kInterrupted) ? Code::kInterrupted : Code::kTerminated;
       tally_.fail({code, 0, code == Code::kInterrupted ? "interrupted" : "terminated"});
     }
     if (tally_.stopped() && !std::exchange(told, true)) on_stop_(*tally_.fatal());

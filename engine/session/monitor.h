@@ -11,9 +11,9 @@
 
 namespace volferry::session {
 
-// A thread that looks around ten times a second: it turns the program's stop flag into the session's end, calls
-// `on_stop` once when the session has been stopped for whatever reason (so that everybody who waits is woken), and
-// reports progress. Runs from construction to destruction.
+// A thread that looks around ten times a second: it turns the program's stop flag into the
+// session's end, calls `on_stop` once when the session has been stopped for whatever reason (so
+// that everybody who waits is woken), and reports progress. Runs from construction to destruction.
 class Monitor {
  public:
   Monitor(Tally& tally, std::atomic<int>& stop, std::function<void(const Error&)> on_stop,

@@ -47,8 +47,8 @@ class OutFileWork::Runs {
 };
 
 bool OutFileWork::SegmentMap::all_hole(std::uint64_t begin, std::uint64_t end) const {
-  const auto it = std::partition_point(data.begin(), data.end(),
-                                       [&](const io::Extent& extent) { return extent.end <= begin; });
+  const auto it = std::partition_point(
+      data.begin(), data.end(), [&](const io::Extent& extent) { return extent.end <= begin; });
   return it == data.end() || it->begin >= end;
 }
 
@@ -70,7 +70,8 @@ bool OutFileWork::ensure_open() {
     end(wire::FileResult::kChanged, nullptr);
     return false;
   }
-  if (parts_.direct_reads && file_->size >= kDirectBytes && !io::mostly_cached(file_->fd.get(), file_->size) &&
+  if (parts_.direct_reads && file_->size >= kDirectBytes &&
+      !io::mostly_cached(file_->fd.get(), file_->size) &&
       io::direct_alignment(file_->fd.get()).value_or(1u << 30) <= 4096) {
     const std::string self = "/proc/self/fd/" + std::to_string(file_->fd.get());
     file_->direct_fd = base::UniqueFd(::open(self.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
@@ -128,12 +129,14 @@ void OutFileWork::finish() {
   auto after = io::stat_fd(file_->fd.get());
   if (!after) return failed(after.error());
   if (file_->before.type == io::FileType::kBlockDevice) after->size = file_->before.size;
-  const bool still = file_->before.type == io::FileType::kBlockDevice || io::unchanged(file_->before, *after);
+  const bool still =
+      file_->before.type == io::FileType::kBlockDevice || io::unchanged(file_->before, *after);
   if (!still) return end(wire::FileResult::kChanged, nullptr);
   end(file_->compare_only() ? wire::FileResult::kSame : wire::FileResult::kOk, nullptr);
 }
 
-Result<OutFileWork::SegmentMap> OutFileWork::map_segment(std::uint64_t begin, std::uint64_t end) const {
+Result<OutFileWork::SegmentMap> OutFileWork::map_segment(std::uint64_t begin,
+                                                         std::uint64_t end) const {
   SegmentMap map;
   const std::uint64_t stop = std::min(end, file_->size);
   for (std::uint64_t at = begin; at < stop;) {
@@ -160,11 +163,13 @@ void OutFileWork::mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offs
         if (device) {
           kind = wire::OpKind::kHole;
         } else {
-          const auto it = std::partition_point(map.data.begin(), map.data.end(),
-                                               [&](const io::Extent& extent) { return extent.end <= at; });
+          const auto it =
+              std::partition_point(map.data.begin(), map.data.end(),
+                                   [&](const io::Extent& extent) { return extent.end <= at; });
           const bool hole = it == map.data.end() || it->begin > at;
           if (hole) kind = wire::OpKind::kHole;
-          const std::uint64_t limit = hole ? (it == map.data.end() ? at + left : it->begin) : it->end;
+          const std::uint64_t limit =
+              hole ? (it == map.data.end() ? at + left : it->begin) : it->end;
           piece = std::min(left, limit - at);
         }
       }
@@ -180,8 +185,8 @@ void OutFileWork::mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offs
   ops = std::move(out);
 }
 
-Status OutFileWork::send_range(std::uint64_t range, base::Buffer content, std::vector<wire::RangeOp> ops,
-                               const delta::Digest& digest) {
+Status OutFileWork::send_range(std::uint64_t range, base::Buffer content,
+                               std::vector<wire::RangeOp> ops, const delta::Digest& digest) {
   std::size_t literal = 0;
   std::size_t at = 0;
   for (const wire::RangeOp& op : ops) {
@@ -217,7 +222,8 @@ Status OutFileWork::send_plain(std::uint64_t range, base::Buffer content, const 
 Result<base::Buffer> OutFileWork::read_range(std::uint64_t range) {
   VF_ASSIGN(base::Buffer content, parts_.pool.acquire());
   const std::uint64_t length = delta::range_length(range, file_->size);
-  VF_ASSIGN(const std::size_t got, io::read_full(file_->fd.get(), content.data(), length, range * kRange));
+  VF_ASSIGN(const std::size_t got,
+            io::read_full(file_->fd.get(), content.data(), length, range * kRange));
   content.set_size(got);
   return content;
 }
@@ -226,8 +232,10 @@ void OutFileWork::start_whole() {
   if (!ensure_open()) return;
   if (file_->ranges == 0) return finish();
   file_->left = file_->ranges;
-  const std::uint64_t segments = (file_->ranges + wire::kRangesPerSegment - 1) / wire::kRangesPerSegment;
-  const unsigned jobs = static_cast<unsigned>(std::min<std::uint64_t>(segments, parts_.workers.count()));
+  const std::uint64_t segments =
+      (file_->ranges + wire::kRangesPerSegment - 1) / wire::kRangesPerSegment;
+  const unsigned jobs =
+      static_cast<unsigned>(std::min<std::uint64_t>(segments, parts_.workers.count()));
   for (unsigned i = 0; i < jobs; ++i) {
     parts_.workers.post(Workers::Lane::kNormal, [sender = &sender_, file = file_](Worker& worker) {
       OutFileWork(*sender, file).whole_job(worker);
@@ -248,17 +256,20 @@ void OutFileWork::whole_job(Worker& worker) {
     io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
     for (std::uint64_t range = first; range < last; ++range) {
       const std::uint64_t length = delta::range_length(range, file_->size);
-      if (!map.all_hole(range * kRange, range * kRange + length)) reader.add(range * kRange, length);
+      if (!map.all_hole(range * kRange, range * kRange + length))
+        reader.add(range * kRange, length);
     }
     for (std::uint64_t range = first; range < last; ++range) {
-      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      if (parts_.tally.stopped() || file_->over.load())
+        return fail_with(Code::kCancelled, "stopped");
       const std::uint64_t length = delta::range_length(range, file_->size);
       if (map.all_hole(range * kRange, range * kRange + length)) {
         VF_TRY(runs.add(wire::OpKind::kHole, range));
         continue;
       }
       VF_ASSIGN(std::optional<io::ReadPiece> piece, reader.next());
-      if (!piece || piece->data.size() < length) {  // shrank: the final check will tell the receiver
+      if (!piece ||
+          piece->data.size() < length) {  // shrank: the final check will tell the receiver
         end(wire::FileResult::kChanged, nullptr);
         return {};
       }
@@ -274,7 +285,8 @@ void OutFileWork::whole_job(Worker& worker) {
     return runs.flush();
   };
   if (auto sent = send_all(); !sent) return failed(sent.error());
-  if (file_->over.load() || file_->next_segment.load() * wire::kRangesPerSegment >= file_->ranges) return;
+  if (file_->over.load() || file_->next_segment.load() * wire::kRangesPerSegment >= file_->ranges)
+    return;
   parts_.workers.post(Workers::Lane::kNormal, [sender = &sender_, file = file_](Worker& next) {
     OutFileWork(*sender, file).whole_job(next);
   });
@@ -302,10 +314,12 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
     io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
     for (std::uint64_t range = first; range < last; ++range) {
       const std::uint64_t length = delta::range_length(range, file_->size);
-      if (!map.all_hole(range * kRange, range * kRange + length)) reader.add(range * kRange, length);
+      if (!map.all_hole(range * kRange, range * kRange + length))
+        reader.add(range * kRange, length);
     }
     for (std::uint64_t range = first; range < last; ++range) {
-      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      if (parts_.tally.stopped() || file_->over.load())
+        return fail_with(Code::kCancelled, "stopped");
       const wire::RangeSig& theirs = request.ranges[range - first];
       const std::uint64_t length = delta::range_length(range, file_->size);
       base::Buffer content;
@@ -322,9 +336,10 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
         if (zero && !device) zero_kind = wire::OpKind::kZero;
       }
       const bool both_digests = !zero && theirs.kind == wire::RangeSigKind::kDigest;
-      const bool same = (zero && theirs.kind == wire::RangeSigKind::kZero) ||
-                        (both_digests &&
-                         equal(theirs.digest, parts_.hash.hash_range(content.bytes(), false).digest));
+      const bool same =
+          (zero && theirs.kind == wire::RangeSigKind::kZero) ||
+          (both_digests &&
+           equal(theirs.digest, parts_.hash.hash_range(content.bytes(), false).digest));
       if (!same && file_->compare_only()) {
         end(wire::FileResult::kDiffers, nullptr);
         return {};
@@ -344,7 +359,8 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
       bool give_up = false;
       {
         const std::lock_guard lock(file_->decide_mutex);
-        give_up = file_->rolling_allowed() && file_->fine_hits == 0 && file_->fine_misses >= kFineGiveUp;
+        give_up =
+            file_->rolling_allowed() && file_->fine_hits == 0 && file_->fine_misses >= kFineGiveUp;
       }
       if (give_up && put_aside(range)) continue;
       fine.ranges.push_back(range);
@@ -369,7 +385,8 @@ bool OutFileWork::put_aside(std::uint64_t range) {
 void OutFileWork::fine_job(Worker& /*worker*/, const wire::FineHashes& hashes) {
   if (!ensure_open()) return;
   const auto work = [&]() -> Status {
-    if (hashes.range >= file_->ranges) return fail_with(Code::kProtocol, "block hashes past the end of the file");
+    if (hashes.range >= file_->ranges)
+      return fail_with(Code::kProtocol, "block hashes past the end of the file");
     VF_ASSIGN(base::Buffer content, read_range(hashes.range));
     const std::uint64_t length = delta::range_length(hashes.range, file_->size);
     if (content.size() < length) {
@@ -380,9 +397,11 @@ void OutFileWork::fine_job(Worker& /*worker*/, const wire::FineHashes& hashes) {
     const std::uint64_t basis_bytes = delta::range_length(hashes.range, file_->request.basis_size);
     std::vector<wire::RangeOp> ops =
         to_wire(delta::compare_blocks(content.bytes(), mine.blocks, hashes.blocks, basis_bytes));
-    const bool hit = std::ranges::any_of(ops, [](const wire::RangeOp& op) { return op.kind == wire::OpKind::kSame; });
+    const bool hit = std::ranges::any_of(
+        ops, [](const wire::RangeOp& op) { return op.kind == wire::OpKind::kSame; });
     std::uint64_t literal = 0;
-    for (const wire::RangeOp& op : ops) literal += op.kind == wire::OpKind::kLiteral ? op.length : 0;
+    for (const wire::RangeOp& op : ops)
+      literal += op.kind == wire::OpKind::kLiteral ? op.length : 0;
     {
       const std::lock_guard lock(file_->decide_mutex);
       ++(hit ? file_->fine_hits : file_->fine_misses);
@@ -423,7 +442,8 @@ void OutFileWork::begin_rolling() {
     const std::uint32_t block = delta::rolling_block_bytes(basis);
     const std::uint64_t begin = window * kRollingWindow;
     request.block_bytes = block;
-    request.offset = std::min(begin < kRollingMargin ? 0 : begin - kRollingMargin, basis / block * block);
+    request.offset =
+        std::min(begin < kRollingMargin ? 0 : begin - kRollingMargin, basis / block * block);
     request.length = std::min(begin + kRollingWindow + kRollingMargin, basis) - request.offset;
     file_->signature = {request.offset, block, {}, {}};
     file_->signature_blocks = request.length / block;
@@ -453,7 +473,8 @@ void OutFileWork::rolling_job(Worker& worker) {
     const std::lock_guard lock(file_->decide_mutex);
     signature = std::move(file_->signature);
     const std::uint64_t window = *file_->unmatched.begin() * kRange / kRollingWindow;
-    while (!file_->unmatched.empty() && *file_->unmatched.begin() * kRange / kRollingWindow == window) {
+    while (!file_->unmatched.empty() &&
+           *file_->unmatched.begin() * kRange / kRollingWindow == window) {
       todo.push_back(*file_->unmatched.begin());
       file_->unmatched.erase(file_->unmatched.begin());
     }
@@ -463,12 +484,14 @@ void OutFileWork::rolling_job(Worker& worker) {
     delta::RollingMatcher matcher(parts_.hash, index, file_->ordered());
     std::optional<std::uint64_t> previous;
     for (const std::uint64_t range : todo) {
-      if (parts_.tally.stopped() || file_->over.load()) return fail_with(Code::kCancelled, "stopped");
+      if (parts_.tally.stopped() || file_->over.load())
+        return fail_with(Code::kCancelled, "stopped");
       if (!previous || *previous + 1 != range) matcher.reset();
       previous = range;
       const std::uint64_t offset = range * kRange;
       const std::uint64_t length = delta::range_length(range, file_->size);
-      const std::uint64_t ahead = std::min<std::uint64_t>(length + index.block_bytes(), file_->size - offset);
+      const std::uint64_t ahead =
+          std::min<std::uint64_t>(length + index.block_bytes(), file_->size - offset);
       std::uint8_t* data = worker.scratch(kRange + delta::kMaxRollingBlock);
       VF_ASSIGN(const std::size_t got, io::read_full(file_->fd.get(), data, ahead, offset));
       if (got < length) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One large file on its way out, and the work on it. See docs/protocol.md, "Files".
 //
-// Ranges of a request without basis are read and sent by `whole_job`. With a basis, `compare_job` takes the receiver's
-// signatures segment by segment: equal ranges are answered at once, the others wait for the receiver's block hashes
-// (`fine_job`). A range that shares no block with the basis at its own offset is, where a shift is plausible, put
-// aside; once every other range is decided, `rolling_job` searches for those anywhere in the basis, a window of 1 GiB at
-// a time. Each range is answered exactly once; the last answer is followed by FileEnd.
+// Ranges of a request without basis are read and sent by `whole_job`. With a basis, `compare_job`
+// takes the receiver's signatures segment by segment: equal ranges are answered at once, the others
+// wait for the receiver's block hashes
+// (`fine_job`). A range that shares no block with the basis at its own offset is, where a shift is
+// plausible, put aside; once every other range is decided, `rolling_job` searches for those
+// anywhere in the basis, a window of 1 GiB at a time. Each range is answered exactly once; the last
+// answer is followed by FileEnd.
 #pragma once
 
 #include <atomic>
@@ -40,7 +42,7 @@ struct OutFile {
   std::atomic<std::uint32_t> next_segment{0};
   std::atomic<bool> over{false};
 
-  std::mutex decide_mutex;  // guards all below
+  std::mutex decide_mutex;      // guards all below
   std::uint64_t undecided = 0;  // ranges neither answered nor put aside
   std::set<std::uint64_t> unmatched;
   unsigned fine_hits = 0;
@@ -83,7 +85,8 @@ class OutFileWork {
   bool put_aside(std::uint64_t range);
 
   Result<SegmentMap> map_segment(std::uint64_t begin, std::uint64_t end) const;
-  void mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offset, const SegmentMap& map) const;
+  void mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offset,
+                  const SegmentMap& map) const;
   Status send_range(std::uint64_t range, base::Buffer content, std::vector<wire::RangeOp> ops,
                     const delta::Digest& digest);
   Status send_plain(std::uint64_t range, base::Buffer content, const SegmentMap& map);

@@ -4,11 +4,13 @@
 namespace volferry::session {
 
 void PeerObserver::report(wire::ReportKind kind, const ItemError& item) {
-  (void)channel_.send(wire::make_frame(wire::ItemReport{kind, item.path, item.os_errno, item.what}));
+  (void)channel_.send(
+      wire::make_frame(wire::ItemReport{kind, item.path, item.os_errno, item.what}));
 }
 
 void PeerObserver::on_change(const ItemChangeEvent& event) {
-  (void)channel_.send(wire::make_frame(wire::ItemChange{event.code, event.path, event.link_target}));
+  (void)channel_.send(
+      wire::make_frame(wire::ItemChange{event.code, event.path, event.link_target}));
   local_.on_change(event);
 }
 

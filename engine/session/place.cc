@@ -17,13 +17,13 @@ Status place(int dirfd, const std::string& temp, const std::string& name, const 
     return fail_sys("rename to " + name, refused);
   }
   VF_ASSIGN(const io::Metadata old, io::stat_at(dirfd, name));
-  if (!filtered &&
-      ::renameat2(dirfd, temp.c_str(), dirfd, name.c_str(), RENAME_EXCHANGE) == 0) {
+  if (!filtered && ::renameat2(dirfd, temp.c_str(), dirfd, name.c_str(), RENAME_EXCHANGE) == 0) {
     return remover.remove(dirfd, temp, path, old, Remover::Report::kSilent);
   }
   // Excluded items, or a file system without RENAME_EXCHANGE.
   VF_TRY(remover.remove(dirfd, name, path, old, Remover::Report::kSilent));
-  if (::renameat(dirfd, temp.c_str(), dirfd, name.c_str()) != 0) return fail_sys("rename to " + name);
+  if (::renameat(dirfd, temp.c_str(), dirfd, name.c_str()) != 0)
+    return fail_sys("rename to " + name);
   return {};
 }
 

@@ -35,7 +35,8 @@ RemoteContent::FilePtr RemoteContent::find(std::uint32_t req) {
 void RemoteContent::fetch(FileJobPtr job) {
   const std::uint32_t req = parts_.next_request.fetch_add(1);
   const std::uint64_t size = job->want.size;
-  const bool delta = job->old && (job->old->meta.size >= kDeltaFileBytes || job->device) && size >= kDeltaFileBytes;
+  const bool delta = job->old && (job->old->meta.size >= kDeltaFileBytes || job->device) &&
+                     size >= kDeltaFileBytes;
   if (size <= kPackFileBytes && !job->device && (!delta || job->compare_only)) {
     if (fetch_small(job, req)) return;
   } else {
@@ -86,7 +87,8 @@ void RemoteContent::fetch_large(const FileJobPtr& job, std::uint32_t req) {
     if (end.again) return refetch(job, *end.meta);
     done(job, end.outcome);
   };
-  auto file = std::make_shared<InFile>(parts_, req, job, std::move(ended), [this] { segment_done(); });
+  auto file =
+      std::make_shared<InFile>(parts_, req, job, std::move(ended), [this] { segment_done(); });
   auto request = file->prepare();
   if (!request) {
     parts_.tally.destination_error(job->path(), request.error());
@@ -99,10 +101,13 @@ void RemoteContent::fetch_large(const FileJobPtr& job, std::uint32_t req) {
   if (!parts_.channel.send(wire::make_frame(*request))) return;
   if (!file->segmented()) return;
   const std::uint64_t segments =
-      (job->want.size + wire::kRangeBytes * wire::kRangesPerSegment - 1) / (wire::kRangeBytes * wire::kRangesPerSegment);
-  const unsigned jobs = static_cast<unsigned>(std::min<std::uint64_t>(segments, parts_.workers.count()));
+      (job->want.size + wire::kRangeBytes * wire::kRangesPerSegment - 1) /
+      (wire::kRangeBytes * wire::kRangesPerSegment);
+  const unsigned jobs =
+      static_cast<unsigned>(std::min<std::uint64_t>(segments, parts_.workers.count()));
   for (unsigned i = 0; i < jobs; ++i) {
-    parts_.workers.post(Workers::Lane::kNormal, [this, file](Worker& worker) { sign_job(file, worker); });
+    parts_.workers.post(Workers::Lane::kNormal,
+                        [this, file](Worker& worker) { sign_job(file, worker); });
   }
 }
 
@@ -130,7 +135,8 @@ void RemoteContent::segment_done() {
     }
   }
   if (next != nullptr) {
-    parts_.workers.post(Workers::Lane::kNormal, [this, next](Worker& worker) { sign_job(next, worker); });
+    parts_.workers.post(Workers::Lane::kNormal,
+                        [this, next](Worker& worker) { sign_job(next, worker); });
   }
 }
 
@@ -153,7 +159,8 @@ void RemoteContent::refetch(const FileJobPtr& job, const wire::EntryMeta& meta) 
 
 void RemoteContent::done(const FileJobPtr& job, Outcome outcome) {
   // An installed file has used it up; a stopped session leaves it to the next run.
-  const bool useless = outcome != Outcome::kInstalled && !job->compare_only && !parts_.tally.stopped();
+  const bool useless =
+      outcome != Outcome::kInstalled && !job->compare_only && !parts_.tally.stopped();
   if (useless) parts_.targets.drop_interrupted(*job);
   sink_.job_done(job, outcome);
 }
@@ -188,7 +195,8 @@ bool RemoteContent::on_frame(wire::Frame& frame) {
         file->on_range(worker, data, std::move(*body));
         used();
       };
-      // In place, ranges of one file keep their order: a copy may read what a later range will overwrite.
+      // In place, ranges of one file keep their order: a copy may read what a later range will
+      // overwrite.
       if (parts_.targets.in_place(*file->job())) {
         parts_.workers.post_to(file->req(), std::move(job));
       } else {
@@ -208,16 +216,18 @@ bool RemoteContent::on_frame(wire::Frame& frame) {
     case wire::MessageType::kFileEnd: {
       auto end = decode<wire::FileEnd>(frame);
       if (!end) return true;
-      parts_.workers.post(Lane::kUrgent, [file = find(end->req), used, end = std::move(*end)](Worker&) {
-        if (file != nullptr) file->on_end(end);
-        used();
-      });
+      parts_.workers.post(Lane::kUrgent,
+                          [file = find(end->req), used, end = std::move(*end)](Worker&) {
+                            if (file != nullptr) file->on_end(end);
+                            used();
+                          });
       return true;
     }
     case wire::MessageType::kFineRequest: {
       auto request = decode<wire::FineRequest>(frame);
       if (!request) return true;
-      parts_.workers.post(Lane::kUrgent, [file = find(request->req), request = std::move(*request)](Worker& worker) {
+      parts_.workers.post(Lane::kUrgent, [file = find(request->req),
+                                          request = std::move(*request)](Worker& worker) {
         if (file != nullptr) file->on_fine_request(worker, request);
       });
       return true;
@@ -225,12 +235,14 @@ bool RemoteContent::on_frame(wire::Frame& frame) {
     case wire::MessageType::kRollingRequest: {
       auto request = decode<wire::RollingRequest>(frame);
       if (!request) return true;
-      parts_.workers.post(Lane::kNormal, [file = find(request->req), request = *request](Worker& worker) {
-        if (file != nullptr) file->on_rolling_request(worker, request);
-      });
+      parts_.workers.post(Lane::kNormal,
+                          [file = find(request->req), request = *request](Worker& worker) {
+                            if (file != nullptr) file->on_rolling_request(worker, request);
+                          });
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -240,7 +252,8 @@ void RemoteContent::apply_pack(const wire::Pack& pack, base::Buffer body) {
     if (!raw) return protocol_error(std::move(raw).error());
     body = std::move(*raw);
   }
-  if (body.size() != pack.raw_bytes) return protocol_error({Code::kProtocol, 0, "a pack of another length than announced"});
+  if (body.size() != pack.raw_bytes)
+    return protocol_error({Code::kProtocol, 0, "a pack of another length than announced"});
   std::size_t at = 0;
   for (const wire::PackedFile& file : pack.files) {
     apply_packed(file, body.bytes().subspan(at, file.length));
@@ -263,7 +276,8 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
                     : file.result == wire::FileResult::kDiffers ? job->compare_only
                     : file.result == wire::FileResult::kSame    ? job->old.has_value()
                                                                 : true;
-  if (!fits) return protocol_error({Code::kProtocol, 0, "an answer to another question than was asked"});
+  if (!fits)
+    return protocol_error({Code::kProtocol, 0, "an answer to another question than was asked"});
   const auto ended = [&](Outcome outcome) { done(job, outcome); };
   if (file.has_meta && file.result != wire::FileResult::kChanged) {
     const std::uint64_t group = job->want.hardlink_group;
@@ -290,8 +304,10 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
       parts_.tally.literal_bytes.fetch_add(content.size());
       return ended(Outcome::kInstalled);
     }
-    case wire::FileResult::kSame: return ended(Outcome::kSame);
-    case wire::FileResult::kDiffers: return ended(Outcome::kDiffers);
+    case wire::FileResult::kSame:
+      return ended(Outcome::kSame);
+    case wire::FileResult::kDiffers:
+      return ended(Outcome::kDiffers);
     case wire::FileResult::kChanged:
       if (file.has_meta) return refetch(job, file.meta);
       parts_.tally.item_changed(job->path(), "kept changing while it was read");

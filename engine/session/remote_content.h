@@ -13,12 +13,14 @@ namespace volferry::session {
 // Fetches content from the peer: small files whole, many to a frame; large ones through InFile.
 class RemoteContent final : public ContentSource {
  public:
-  RemoteContent(const InParts& parts, io::DirTree& tree, JobSink& sink) : parts_(parts), tree_(tree), sink_(sink) {}
+  RemoteContent(const InParts& parts, io::DirTree& tree, JobSink& sink)
+      : parts_(parts), tree_(tree), sink_(sink) {}
 
   void fetch(FileJobPtr job) override;
   void dir_released(std::uint32_t dir) override;
 
-  // Reader threads. True if the frame was one of content's; credit is given back once it has been applied.
+  // Reader threads. True if the frame was one of content's; credit is given back once it has been
+  // applied.
   bool on_frame(wire::Frame& frame);
   void quiesce() override;
 
@@ -45,7 +47,7 @@ class RemoteContent final : public ContentSource {
   std::mutex mutex_;
   std::unordered_map<std::uint32_t, FileJobPtr> small_;
   std::unordered_map<std::uint32_t, FilePtr> large_;
-  std::deque<FilePtr> waiting_;      // files whose next segment waits for room
+  std::deque<FilePtr> waiting_;  // files whose next segment waits for room
   std::size_t open_segments_ = 0;
 };
 

@@ -13,7 +13,9 @@ namespace {
 template <typename Role>
 class Attached {
  public:
-  Attached(Conversation& conversation, Role& role) : conversation_(conversation) { conversation_.attach(&role); }
+  Attached(Conversation& conversation, Role& role) : conversation_(conversation) {
+    conversation_.attach(&role);
+  }
   ~Attached() { conversation_.attach(static_cast<Role*>(nullptr)); }
   Attached(const Attached&) = delete;
   Attached& operator=(const Attached&) = delete;
@@ -25,7 +27,8 @@ class Attached {
 // RemoteContent that is attached as long as it lives.
 class AttachedContent final : public ContentSource {
  public:
-  AttachedContent(const InParts& parts, io::DirTree& tree, JobSink& sink, Conversation& conversation)
+  AttachedContent(const InParts& parts, io::DirTree& tree, JobSink& sink,
+                  Conversation& conversation)
       : content_(parts, tree, sink), attached_(conversation, content_) {}
   void fetch(FileJobPtr job) override { content_.fetch(std::move(job)); }
   void dir_released(std::uint32_t dir) override { content_.dir_released(dir); }
@@ -38,9 +41,12 @@ class AttachedContent final : public ContentSource {
 
 CompressChoice compress_choice(wire::CompressMode mode) {
   switch (mode) {
-    case wire::CompressMode::kOff: return CompressChoice::kOff;
-    case wire::CompressMode::kZstd: return CompressChoice::kZstd;
-    case wire::CompressMode::kAuto: break;
+    case wire::CompressMode::kOff:
+      return CompressChoice::kOff;
+    case wire::CompressMode::kZstd:
+      return CompressChoice::kZstd;
+    case wire::CompressMode::kAuto:
+      break;
   }
   return CompressChoice::kAuto;
 }
@@ -81,8 +87,8 @@ Status run_sender(const RemoteSession& session, Volume& source, bool count) {
             delta::StrongHash::create(hash_kind(session.start.hash), session.start.hash_secret));
   SourceTree tree(std::move(source.fd), source.path, session.options, session.tally);
   BodyCoder coder(compress_choice(session.start.compress), session.start.compress_level);
-  Sender sender({session.channel, tree, *session.runtime.workers, *session.runtime.work_pool, hash, session.options,
-                 session.tally, coder, session.direct != DirectChoice::kOff});
+  Sender sender({session.channel, tree, *session.runtime.workers, *session.runtime.work_pool, hash,
+                 session.options, session.tally, coder, session.direct != DirectChoice::kOff});
   Result<wire::Finish> finish = [&] {
     const Attached<Sender> attached(session.conversation, sender);
     session.monitor.set_phase(ProgressSnapshot::Phase::kSync);
@@ -107,8 +113,15 @@ Status run_receiver(const RemoteSession& session, Volume& destination, wire::Roo
   Landing landing(destination, source, session.options, {session.direct}, session.tally);
   BodyCoder coder(compress_choice(session.start.compress), session.start.compress_level);
   std::atomic<std::uint32_t> next_request{1};
-  const InParts parts{session.channel, *session.runtime.workers, *session.runtime.work_pool, hash, session.options,
-                      landing.targets(), session.tally, coder, next_request};
+  const InParts parts{session.channel,
+                      *session.runtime.workers,
+                      *session.runtime.work_pool,
+                      hash,
+                      session.options,
+                      landing.targets(),
+                      session.tally,
+                      coder,
+                      next_request};
   const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
     return std::make_unique<AttachedContent>(parts, landing.tree(), sink, session.conversation);
   };

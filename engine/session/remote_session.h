@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session with a peer, seen from either side: after the volumes have been introduced, the sending or the receiving
-// role to its end.
+// One session with a peer, seen from either side: after the volumes have been introduced, the
+// sending or the receiving role to its end.
 #pragma once
 
 #include "engine/session/conversation.h"
@@ -22,8 +22,8 @@ struct RemoteSession {
   DirectChoice direct = DirectChoice::kAuto;
 };
 
-// Sends `source` until the receiver is done. The receiver's counters go into the tally where `count` is set (the
-// client's summary tells what happened at the other end).
+// Sends `source` until the receiver is done. The receiver's counters go into the tally where
+// `count` is set (the client's summary tells what happened at the other end).
 Status run_sender(const RemoteSession& session, Volume& source, bool count);
 // Receives into `destination`.
 Status run_receiver(const RemoteSession& session, Volume& destination, wire::RootKind source);

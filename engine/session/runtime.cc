@@ -17,9 +17,12 @@ constexpr unsigned kMaxThreads = 8;
 
 io::BackendChoice choice_of(IoChoice io) {
   switch (io) {
-    case IoChoice::kUring: return io::BackendChoice::kUring;
-    case IoChoice::kThreads: return io::BackendChoice::kThreads;
-    case IoChoice::kAuto: break;
+    case IoChoice::kUring:
+      return io::BackendChoice::kUring;
+    case IoChoice::kThreads:
+      return io::BackendChoice::kThreads;
+    case IoChoice::kAuto:
+      break;
   }
   return io::BackendChoice::kAuto;
 }
@@ -33,20 +36,24 @@ Result<Runtime> Runtime::create(const SyncOptions& options, bool remote, base::L
   VF_ASSIGN(const io::ProbedBackend probed, io::probe_backend(choice_of(options.io)));
   runtime.backend = probed.backend;
   const bool fallback = options.io == IoChoice::kAuto && probed.backend == io::Backend::kThreads;
-  logger.log(fallback ? base::LogLevel::kWarn : base::LogLevel::kInfo,
-             fmt::format("io backend={} reason=\"{}\"", io::backend_name(probed.backend), probed.why));
+  logger.log(
+      fallback ? base::LogLevel::kWarn : base::LogLevel::kInfo,
+      fmt::format("io backend={} reason=\"{}\"", io::backend_name(probed.backend), probed.why));
   // At least two, so that reading and writing overlap on one core too.
   runtime.threads = options.threads != 0
                         ? options.threads
                         : std::clamp(std::thread::hardware_concurrency(), 2u, kMaxThreads);
   const std::uint64_t share = options.memory_bytes / 8;
-  const std::uint64_t work_slots = std::clamp<std::uint64_t>(share / kMiB, 2 * runtime.threads + 2, 16 + 8 * runtime.threads);
-  VF_ASSIGN(runtime.work_pool, base::BufferPool::create(static_cast<unsigned>(work_slots), wire::kMaxBody));
+  const std::uint64_t work_slots =
+      std::clamp<std::uint64_t>(share / kMiB, 2 * runtime.threads + 2, 16 + 8 * runtime.threads);
+  VF_ASSIGN(runtime.work_pool,
+            base::BufferPool::create(static_cast<unsigned>(work_slots), wire::kMaxBody));
   if (remote) {
     runtime.data_credit = std::clamp<std::uint64_t>(share, 4 * kMiB, 64 * kMiB) / kMiB * kMiB;
     runtime.list_credit = 4 * kMiB;
     const std::uint64_t slots = runtime.data_credit / kMiB + 2 * std::max(1u, options.streams) + 16;
-    VF_ASSIGN(runtime.receive_pool, base::BufferPool::create(static_cast<unsigned>(slots), wire::kMaxBody));
+    VF_ASSIGN(runtime.receive_pool,
+              base::BufferPool::create(static_cast<unsigned>(slots), wire::kMaxBody));
   }
   Workers::Options workers;
   workers.threads = runtime.threads;

@@ -50,7 +50,8 @@ bool Sender::on_frame(wire::Frame& frame) {
         commands_ready_.notify_all();
       });
     case wire::MessageType::kDirRelease:
-      return dispatch<wire::DirRelease>(frame, [&](wire::DirRelease m) { parts_.source.release(m.dir); });
+      return dispatch<wire::DirRelease>(frame,
+                                        [&](wire::DirRelease m) { parts_.source.release(m.dir); });
     case wire::MessageType::kFileRequest:
       return dispatch<wire::FileRequest>(
           frame, [&](wire::FileRequest m) { on_file_request(std::move(m)); });
@@ -90,7 +91,8 @@ bool Sender::on_frame(wire::Frame& frame) {
         it->second->over.store(true);
         files_.erase(it);
       });
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -106,7 +108,8 @@ Result<wire::Finish> Sender::run() {
     {
       std::unique_lock lock(mutex_);
       commands_ready_.wait(lock, [&] { return closed_ || !commands_.empty(); });
-      if (commands_.empty()) return fail_with(Code::kConnectionLost, "the connection ended before the sync did");
+      if (commands_.empty())
+        return fail_with(Code::kConnectionLost, "the connection ended before the sync did");
       command = std::move(commands_.front());
       commands_.pop_front();
     }
@@ -139,7 +142,8 @@ void Sender::on_file_request(wire::FileRequest request) {
       start = pack_jobs_ < parts_.workers.count();
       if (start) ++pack_jobs_;
     }
-    if (start) parts_.workers.post(Workers::Lane::kNormal, [this](Worker& worker) { pack_job(worker); });
+    if (start)
+      parts_.workers.post(Workers::Lane::kNormal, [this](Worker& worker) { pack_job(worker); });
     return;
   }
   auto file = std::make_shared<OutFile>(std::move(request));
@@ -167,8 +171,9 @@ void Sender::on_rolling_signature(wire::RollingSignature part) {
   auto whole = OutFileWork(*this, file).add_signature(part);
   if (!whole) return protocol_error(std::move(whole).error());
   if (*whole) {
-    parts_.workers.post(Workers::Lane::kUrgent,
-                        [this, file](Worker& worker) { OutFileWork(*this, file).rolling_job(worker); });
+    parts_.workers.post(Workers::Lane::kUrgent, [this, file](Worker& worker) {
+      OutFileWork(*this, file).rolling_job(worker);
+    });
   }
 }
 
@@ -192,7 +197,8 @@ wire::PackedFile Sender::read_small(const wire::FileRequest& request, base::MutB
   wire::PackedFile packed;
   packed.req = request.req;
   const auto failed = [&](const Error& error) {
-    packed.result = error.os_errno == ENOENT ? wire::FileResult::kVanished : wire::FileResult::kError;
+    packed.result =
+        error.os_errno == ENOENT ? wire::FileResult::kVanished : wire::FileResult::kError;
     packed.os_errno = error.os_errno;
     packed.text = error.context;
     packed.length = 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending end of one session: lists the volume when asked, and answers the receiver's requests for content.
+// The sending end of one session: lists the volume when asked, and answers the receiver's requests
+// for content.
 //
-// Frames arrive on reader threads, which only queue work. One thread (`run`) walks; workers read, hash, compare and send.
-// States of the run: waiting for BeginPass -> walking -> waiting ... -> Finish.
+// Frames arrive on reader threads, which only queue work. One thread (`run`) walks; workers read,
+// hash, compare and send. States of the run: waiting for BeginPass -> walking -> waiting ... ->
+// Finish.
 #pragma once
 
 #include <atomic>

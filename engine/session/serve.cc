@@ -18,24 +18,28 @@ namespace {
 
 using namespace session;  // NOLINT(google-build-using-namespace): this file is that folder's face
 
-// How long a session waits for one that is just ending to let go of the volume: a client that reconnects must not be
-// refused because of its own lost connection.
+// How long a session waits for one that is just ending to let go of the volume: a client that
+// reconnects must not be refused because of its own lost connection.
 constexpr auto kLockPatience = std::chrono::seconds(3);
 
 Status check_allowed(const ServeOptions& options, const wire::Start& start) {
   const bool push = start.direction == wire::Direction::kPush;
   const bool verify = (start.flags & wire::kFlagVerifyOnly) != 0;
   if (push && !verify && !options.allow_push) {
-    return fail_with(Code::kUsage, "this server is read-only; start it without --read-only to write to its volume");
+    return fail_with(
+        Code::kUsage,
+        "this server is read-only; start it without --read-only to write to its volume");
   }
   if ((!push || verify) && !options.allow_pull) {
-    return fail_with(Code::kUsage, "this server is write-only; start it without --write-only to read its volume");
+    return fail_with(Code::kUsage,
+                     "this server is write-only; start it without --write-only to read its volume");
   }
   return {};
 }
 
-Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtime, const ServeOptions& serve,
-                      Observer& observer, base::Logger& logger, StopFlag& stop) {
+Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtime,
+                      const ServeOptions& serve, Observer& observer, base::Logger& logger,
+                      StopFlag& stop) {
   transport::Channel& channel = *owned;
   PeerObserver peer(channel, observer);
   Tally tally(peer);
@@ -76,10 +80,13 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
       } else {
         VF_TRY(check_pairing(volume.kind, start.root_kind, options.verify_only));
       }
-      logger.log(base::LogLevel::kInfo, std::string("session begins direction=") + (push ? "push" : "pull"));
+      logger.log(base::LogLevel::kInfo,
+                 std::string("session begins direction=") + (push ? "push" : "pull"));
       VF_TRY(channel.send(wire::make_frame(wire::StartAck{volume.kind, volume.size})));
-      const RemoteSession session{channel, conversation, runtime, tally, monitor, start, options, serve.limits.direct};
-      return push ? run_receiver(session, volume, start.root_kind) : run_sender(session, volume, false);
+      const RemoteSession session{channel, conversation, runtime, tally,
+                                  monitor, start,        options, serve.limits.direct};
+      return push ? run_receiver(session, volume, start.root_kind)
+                  : run_sender(session, volume, false);
     };
     Status done = talk();
     if (!done) tally.fail(done.error());
@@ -98,11 +105,13 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
   summary.wire_sent = stats.wire_sent;
   summary.wire_received = stats.wire_received;
   summary.streams = stats.streams;
-  summary.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  summary.elapsed_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (summary.fatal) {
     logger.log(base::LogLevel::kWarn, "session failed: " + summary.fatal->message());
   } else {
-    logger.log(base::LogLevel::kInfo, "session ends exit_code=" + std::to_string(summary.exit_code()));
+    logger.log(base::LogLevel::kInfo,
+               "session ends exit_code=" + std::to_string(summary.exit_code()));
   }
   return summary;
 }
@@ -111,7 +120,8 @@ Status confine(const ServeOptions& options, base::Logger& logger) {
   if (!options.confine) return {};
   auto confined = confine_to(options.root, options.allow_push);
   if (!confined) return std::unexpected(confined.error());
-  logger.log(base::LogLevel::kInfo, *confined ? "confined to the root by landlock" : "no landlock in this kernel");
+  logger.log(base::LogLevel::kInfo,
+             *confined ? "confined to the root by landlock" : "no landlock in this kernel");
   return {};
 }
 
@@ -149,15 +159,16 @@ class Sessions {
 
 }  // namespace
 
-int run_serve(transport::Server& server, const ServeOptions& options, Observer& observer, base::Logger& logger,
-              StopFlag& stop, Summary* summary_of_last) {
+int run_serve(transport::Server& server, const ServeOptions& options, Observer& observer,
+              base::Logger& logger, StopFlag& stop, Summary* summary_of_last) {
   if (auto confined = confine(options, logger); !confined) {
     logger.log(base::LogLevel::kError, confined.error().message());
     return exit_code(Code::kInternal);
   }
   std::atomic<bool> watching{true};
   std::thread watcher([&] {
-    while (watching.load() && stop.load() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (watching.load() && stop.load() == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (stop.load() != 0) server.stop();
   });
   int result = 0;
@@ -167,7 +178,9 @@ int run_serve(transport::Server& server, const ServeOptions& options, Observer& 
     for (;;) {
       auto channel = server.accept();
       if (!channel) {
-        result = stop.load() != 0 || channel.error().code == Code::kCancelled ? 0 : exit_code(channel.error().code);
+        result = stop.load() != 0 || channel.error().code == Code::kCancelled
+                     ? 0
+                     : exit_code(channel.error().code);
         if (result != 0) logger.log(base::LogLevel::kError, channel.error().message());
         break;
       }
@@ -195,8 +208,8 @@ int run_serve(transport::Server& server, const ServeOptions& options, Observer& 
   return result;
 }
 
-int run_serve_stdio(base::UniqueFd in, base::UniqueFd out, const ServeOptions& options, Observer& observer,
-                    base::Logger& logger, StopFlag& stop) {
+int run_serve_stdio(base::UniqueFd in, base::UniqueFd out, const ServeOptions& options,
+                    Observer& observer, base::Logger& logger, StopFlag& stop) {
   if (auto confined = confine(options, logger); !confined) {
     logger.log(base::LogLevel::kError, confined.error().message());
     return exit_code(Code::kInternal);

@@ -14,8 +14,8 @@
 namespace volferry::session {
 
 namespace {
-// A chunk of the list is sent when it holds this many entries or about this many bytes: small enough that the first
-// request comes back early, large enough that a frame costs nothing.
+// A chunk of the list is sent when it holds this many entries or about this many bytes: small
+// enough that the first request comes back early, large enough that a frame costs nothing.
 constexpr std::size_t kChunkEntries = 512;
 constexpr std::size_t kChunkBytes = 128u << 10;
 
@@ -46,7 +46,8 @@ struct SourceTree::Pending {
   std::size_t next = 0;
 };
 
-SourceTree::SourceTree(base::UniqueFd root, std::string label, const VolumeOptions& options, Tally& tally)
+SourceTree::SourceTree(base::UniqueFd root, std::string label, const VolumeOptions& options,
+                       Tally& tally)
     : options_(options), tally_(tally), label_(std::move(label)) {
   const auto meta = io::stat_fd(root.get());
   if (meta && meta->type == io::FileType::kDirectory) {
@@ -59,7 +60,8 @@ SourceTree::SourceTree(base::UniqueFd root, std::string label, const VolumeOptio
 
 SourceTree::~SourceTree() = default;
 
-void SourceTree::report(const io::DirNode& dir, std::string_view name, const Error& error, bool& complete) {
+void SourceTree::report(const io::DirNode& dir, std::string_view name, const Error& error,
+                        bool& complete) {
   complete = false;
   tally_.source_errors.fetch_add(1);
   tally_.item_error(name.empty() ? dir.path() : dir.path_of(name), error);
@@ -90,8 +92,10 @@ bool SourceTree::describe_entry(const SourceDirPtr& dir, int dirfd, std::size_t 
     return false;
   }
   const bool directory = meta->type == io::FileType::kDirectory;
-  if (!options_.filter.empty() && options_.filter.excluded(dir->node->path_of(name), directory)) return false;
-  const bool device = meta->type == io::FileType::kCharDevice || meta->type == io::FileType::kBlockDevice;
+  if (!options_.filter.empty() && options_.filter.excluded(dir->node->path_of(name), directory))
+    return false;
+  const bool device =
+      meta->type == io::FileType::kCharDevice || meta->type == io::FileType::kBlockDevice;
   if (device && !options_.devices) return false;
 
   entry.name = name;
@@ -108,7 +112,8 @@ bool SourceTree::describe_entry(const SourceDirPtr& dir, int dirfd, std::size_t 
   }
   // A directory's attributes travel with its own list.
   if (!directory || entry.no_descend) {
-    auto attrs = io::read_xattrs(io::XattrTarget::of_name(dirfd, name), options_.xattrs, wire::kMaxXattrBytes);
+    auto attrs = io::read_xattrs(io::XattrTarget::of_name(dirfd, name), options_.xattrs,
+                                 wire::kMaxXattrBytes);
     if (!attrs) {
       if (attrs.error().os_errno == ENOENT) {
         tally_.item_changed(dir->node->path_of(name), "vanished before it could be read");
@@ -135,7 +140,8 @@ Status SourceTree::list_directory(ListSink& sink, std::uint32_t parent, const So
   Result<io::Metadata> meta = fd ? io::stat_fd((*fd)->get()) : std::unexpected(fd.error());
   if (fd && meta) {
     list.meta = to_wire(*meta);
-    auto attrs = io::read_xattrs(io::XattrTarget::of_fd((*fd)->get()), options_.xattrs, wire::kMaxXattrBytes);
+    auto attrs = io::read_xattrs(io::XattrTarget::of_fd((*fd)->get()), options_.xattrs,
+                                 wire::kMaxXattrBytes);
     if (attrs) {
       list.meta.xattrs = to_wire(std::move(*attrs));
     } else {
@@ -148,13 +154,15 @@ Status SourceTree::list_directory(ListSink& sink, std::uint32_t parent, const So
       report(*dir->node, {}, names.error(), complete);
     }
   } else {
-    // Not to be opened: its metadata can still be told from the parent, so that at least an empty one arrives.
+    // Not to be opened: its metadata can still be told from the parent, so that at least an empty
+    // one arrives.
     const Error& error = fd ? meta.error() : fd.error();
     auto parent_fd = dir->node->parent() == nullptr ? Result<io::DirFd>(std::unexpected(error))
                                                     : tree_->open(dir->node->parent());
     auto outside = parent_fd ? io::stat_at((*parent_fd)->get(), dir->node->name())
                              : Result<io::Metadata>(std::unexpected(parent_fd.error()));
-    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the item is gone.
+    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the item
+    // is gone.
     const bool gone = error.os_errno == ENOENT || error.os_errno == ESTALE ||
                       (error.os_errno == EACCES && dir->node->parent() != nullptr && !outside);
     if (gone) {
@@ -269,7 +277,8 @@ SourceTree::SourceDirPtr SourceTree::find(std::uint32_t dir) const {
 Result<SourceTree::OpenedFile> SourceTree::open_file(std::uint32_t dir, std::uint32_t index) {
   OpenedFile opened;
   if (tree_ == nullptr) {
-    if (dir != 0 || index != 0) return fail_with(Code::kProtocol, "request for an item that was never listed");
+    if (dir != 0 || index != 0)
+      return fail_with(Code::kProtocol, "request for an item that was never listed");
     opened.fd = base::UniqueFd(::fcntl(image_.get(), F_DUPFD_CLOEXEC, 0));
     if (!opened.fd) return fail_sys("dup");
     VF_ASSIGN(opened.meta, io::stat_fd(opened.fd.get()));
@@ -289,17 +298,21 @@ Result<SourceTree::OpenedFile> SourceTree::open_file(std::uint32_t dir, std::uin
     return std::unexpected(std::move(dir_fd).error());
   }
   const io::DirFd fd = *dir_fd;
-  // O_NONBLOCK: a fifo swapped in for the file must not block the open. O_NOATIME only works for owners.
+  // O_NONBLOCK: a fifo swapped in for the file must not block the open. O_NOATIME only works for
+  // owners.
   auto file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK | O_NOATIME);
-  if (!file && file.error().os_errno == EPERM) file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK);
+  if (!file && file.error().os_errno == EPERM)
+    file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK);
   if (!file) {
-    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the file is gone.
+    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the file
+    // is gone.
     const bool gone = file.error().os_errno == EACCES && !io::stat_at(fd->get(), name);
     if (gone) return fail_sys("open " + name, ENOENT);
     return std::unexpected(std::move(file).error());
   }
   VF_ASSIGN(opened.meta, io::stat_fd(file->get()));
-  if (opened.meta.type != io::FileType::kFile) return fail_sys("open " + name + " (no longer a file)", EINVAL);
+  if (opened.meta.type != io::FileType::kFile)
+    return fail_sys("open " + name + " (no longer a file)", EINVAL);
   opened.fd = std::move(*file);
   return opened;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source volume as the protocol sees it: directories listed in order, files named by (directory number, index).
-// Memory: the names of directories whose files may still be asked for.
+// The source volume as the protocol sees it: directories listed in order, files named by (directory
+// number, index). Memory: the names of directories whose files may still be asked for.
 #pragma once
 
 #include <memory>
@@ -32,16 +32,17 @@ class SourceTree {
   SourceTree(base::UniqueFd root, std::string label, const VolumeOptions& options, Tally& tally);
   ~SourceTree();
 
-  // Walks the whole volume once into `sink`. Directory numbers are fresh in each walk. Unreadable items are reported to
-  // the tally and counted as source errors; the walk goes on.
+  // Walks the whole volume once into `sink`. Directory numbers are fresh in each walk. Unreadable
+  // items are reported to the tally and counted as source errors; the walk goes on.
   Status walk(ListSink& sink);
 
   struct OpenedFile {
     base::UniqueFd fd;
     io::Metadata meta;
   };
-  // Opens a listed regular file (or the image). Errors: kProtocol for numbers that were never listed or are released,
-  // kSystem from open; ENOENT tells that it vanished, ELOOP or EINVAL that it is no longer a regular file.
+  // Opens a listed regular file (or the image). Errors: kProtocol for numbers that were never
+  // listed or are released, kSystem from open; ENOENT tells that it vanished, ELOOP or EINVAL that
+  // it is no longer a regular file.
   Result<OpenedFile> open_file(std::uint32_t dir, std::uint32_t index);
   // The metadata and attributes of an open file as they are now, in wire form.
   Result<wire::EntryMeta> describe(int fd) const;
@@ -57,10 +58,11 @@ class SourceTree {
   using SourceDirPtr = std::shared_ptr<SourceDir>;
 
   Status walk_image(ListSink& sink);
-  Status list_directory(ListSink& sink, std::uint32_t parent, const SourceDirPtr& dir, Pending& pending);
+  Status list_directory(ListSink& sink, std::uint32_t parent, const SourceDirPtr& dir,
+                        Pending& pending);
   // False where the item is left out; true with `entry` filled.
-  bool describe_entry(const SourceDirPtr& dir, int dirfd, std::size_t name_index, wire::Entry& entry,
-                      bool& complete);
+  bool describe_entry(const SourceDirPtr& dir, int dirfd, std::size_t name_index,
+                      wire::Entry& entry, bool& complete);
   std::uint64_t group_of(const io::Metadata& meta);
   SourceDirPtr find(std::uint32_t dir) const;
   void report(const io::DirNode& dir, std::string_view name, const Error& error, bool& complete);
@@ -79,7 +81,9 @@ class SourceTree {
     bool operator==(const InodeKey&) const = default;
   };
   struct InodeHash {
-    std::size_t operator()(const InodeKey& key) const { return key.ino * 0x9e3779b97f4a7c15ull ^ key.dev; }
+    std::size_t operator()(const InodeKey& key) const {
+      return key.ino * 0x9e3779b97f4a7c15ull ^ key.dev;
+    }
   };
   struct Group {
     std::uint64_t number;

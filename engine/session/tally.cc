@@ -32,14 +32,17 @@ void Tally::destination_error(std::string path, const Error& error) {
     case ENOSPC:
     case EDQUOT: {
       const std::lock_guard lock(mutex_);
-      if (!full_) full_ = Error{Code::kDestinationFull, error.os_errno, path + ": " + error.context};
+      if (!full_)
+        full_ = Error{Code::kDestinationFull, error.os_errno, path + ": " + error.context};
       full_flag_.store(true);
       return;
     }
     case EIO:
     case EROFS:
-    case ENODEV: return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
-    default: break;
+    case ENODEV:
+      return fail({Code::kDestinationWrite, error.os_errno, path + ": " + error.context});
+    default:
+      break;
   }
   const bool call = error.code == Code::kSystem || error.code == Code::kDestinationWrite;
   if (call && image_.load()) {

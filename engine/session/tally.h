@@ -12,8 +12,8 @@
 
 namespace volferry::session {
 
-// Counts and reports what one session does, from all its threads. The first fatal error wins and makes `stopped` true,
-// which every loop of the session watches.
+// Counts and reports what one session does, from all its threads. The first fatal error wins and
+// makes `stopped` true, which every loop of the session watches.
 class Tally {
  public:
   // `observer` outlives the tally.
@@ -38,8 +38,8 @@ class Tally {
   // An item failed; the others go on. A DestinationFull failure is also remembered apart.
   void item_error(std::string path, int os_errno, std::string what);
   void item_error(std::string path, const Error& error);
-  // A call at the destination failed: a full volume is remembered (`full`) and, like a broken one, concerns all items;
-  // anything else is that item's error.
+  // A call at the destination failed: a full volume is remembered (`full`) and, like a broken one,
+  // concerns all items; anything else is that item's error.
   void destination_error(std::string path, const Error& error);
   // The source of an item cannot be read: counted, so that nothing is deleted.
   void source_error(std::string path, int os_errno, std::string what);

@@ -32,7 +32,8 @@ base::UniqueFd Targets::open_interrupted(const FileJob& job) {
   if (!file) return {};
   auto meta = io::stat_fd(file->get());
   // A second name would let what we write show up elsewhere.
-  const bool ours = meta && meta->type == io::FileType::kFile && meta->nlink == 1 && meta->uid == ::geteuid();
+  const bool ours =
+      meta && meta->type == io::FileType::kFile && meta->nlink == 1 && meta->uid == ::geteuid();
   return ours ? std::move(*file) : base::UniqueFd();
 }
 
@@ -70,7 +71,8 @@ Result<Target> Targets::create(const FileJob& job, base::UniqueFd interrupted, i
       return std::unexpected(failed.error());
     }
   }
-  const bool direct = parts_.always_direct || (parts_.direct_writes && job.want.size >= kDirectBytes);
+  const bool direct =
+      parts_.always_direct || (parts_.direct_writes && job.want.size >= kDirectBytes);
   if (direct && io::direct_alignment(target.out.get()).value_or(1u << 30) <= 4096) {
     const std::string self = "/proc/self/fd/" + std::to_string(target.out.get());
     target.direct_out = base::UniqueFd(::open(self.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
@@ -100,12 +102,14 @@ Status Targets::dress(const FileJob& job, Target& target) {
 Status Targets::install(const FileJob& job, Target& target) {
   target.direct_out.reset();
   if (target.in_place() && !job.device) {
-    if (::ftruncate(target.out.get(), static_cast<off_t>(job.want.size)) != 0) return fail_sys("truncate " + job.name);
+    if (::ftruncate(target.out.get(), static_cast<off_t>(job.want.size)) != 0)
+      return fail_sys("truncate " + job.name);
   }
   if (!job.content_only) VF_TRY(dress(job, target));
   if (target.in_place()) return {};
   VF_ASSIGN(const io::DirFd dir, parts_.tree.open(job.dir->node));
-  VF_TRY(place(dir->get(), target.temp, job.name, job.path(), parts_.remover, !parts_.options.filter.empty()));
+  VF_TRY(place(dir->get(), target.temp, job.name, job.path(), parts_.remover,
+               !parts_.options.filter.empty()));
   target.temp.clear();
   return {};
 }
@@ -122,7 +126,8 @@ void Targets::drop_interrupted(const FileJob& job) {
 void Targets::discard(const FileJob& job, Target& target, bool keep) {
   target.direct_out.reset();
   if (!target.in_place() && target.out && !keep) {
-    if (auto dir = parts_.tree.open(job.dir->node)) (void)::unlinkat((*dir)->get(), target.temp.c_str(), 0);
+    if (auto dir = parts_.tree.open(job.dir->node))
+      (void)::unlinkat((*dir)->get(), target.temp.c_str(), 0);
   }
   target.out.reset();
 }
@@ -138,12 +143,15 @@ Status Targets::write_small(const FileJob& job, base::Bytes content, bool sparse
   }
   const auto build = [&]() -> Status {
     if (!sparse) {
-      if (!content.empty()) VF_TRY(io::write_full(target.out.get(), content.data(), content.size(), 0));
+      if (!content.empty())
+        VF_TRY(io::write_full(target.out.get(), content.data(), content.size(), 0));
       return install(job, target);
     }
-    if (::ftruncate(target.out.get(), static_cast<off_t>(content.size())) != 0) return fail_sys("truncate " + job.name);
+    if (::ftruncate(target.out.get(), static_cast<off_t>(content.size())) != 0)
+      return fail_sys("truncate " + job.name);
     for (std::size_t at = 0; at < content.size(); at += delta::kBlockBytes) {
-      const base::Bytes block = content.subspan(at, std::min<std::size_t>(delta::kBlockBytes, content.size() - at));
+      const base::Bytes block =
+          content.subspan(at, std::min<std::size_t>(delta::kBlockBytes, content.size() - at));
       if (!delta::is_zero(block)) {
         VF_TRY(io::write_full(target.out.get(), block.data(), block.size(), at));
       } else if (target.in_place()) {

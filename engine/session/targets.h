@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file being built for one job: a temporary beside the target, the target itself (--inplace, devices), and the old
-// file as basis.
+// The file being built for one job: a temporary beside the target, the target itself (--inplace,
+// devices), and the old file as basis.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,8 @@ class Targets {
   };
   explicit Targets(const Parts& parts) : parts_(parts) {}
 
-  // From now on what open_basis opens is read from the device again (a hint to the kernel: clean pages are dropped).
+  // From now on what open_basis opens is read from the device again (a hint to the kernel: clean
+  // pages are dropped).
   void reread_from_device() { reread_ = true; }
   // Whether the job will be built in the existing file.
   bool in_place(const FileJob& job) const {
@@ -44,9 +45,11 @@ class Targets {
   }
   // The old file, to read. An empty descriptor where there is none.
   Result<base::UniqueFd> open_basis(const FileJob& job);
-  // An interrupted run's temporary if it is safe to go on with (a regular file of ours with one name), else empty.
+  // An interrupted run's temporary if it is safe to go on with (a regular file of ours with one
+  // name), else empty.
   base::UniqueFd open_interrupted(const FileJob& job);
-  // Opens or creates the file to build, of the job's size. `interrupted`: what open_interrupted gave.
+  // Opens or creates the file to build, of the job's size. `interrupted`: what open_interrupted
+  // gave.
   Result<Target> create(const FileJob& job, base::UniqueFd interrupted, int basis);
   // Writes a whole small file and installs it. `sparse`: 4 KiB blocks of zeros become holes.
   Status write_small(const FileJob& job, base::Bytes content, bool sparse);
@@ -54,7 +57,8 @@ class Targets {
   Status install(const FileJob& job, Target& target);
   // Removes an interrupted run's temporary that will not be needed.
   void drop_interrupted(const FileJob& job);
-  // Forgets a target that will not be installed. `keep`: leave the temporary for a later run to go on with.
+  // Forgets a target that will not be installed. `keep`: leave the temporary for a later run to go
+  // on with.
   void discard(const FileJob& job, Target& target, bool keep);
 
  private:

@@ -16,7 +16,8 @@ constexpr std::string_view kSuffix = ".tmp";
 std::string temp_name(std::string_view name) {
   // A fixed key: the name must come out the same in every run.
   static constexpr std::uint8_t kKey[delta::StrongHash::kSecretBytes] = {
-      0x76, 0x6f, 0x6c, 0x66, 0x65, 0x72, 0x72, 0x79, 0x2d, 0x74, 0x65, 0x6d, 0x70, 0x9b, 0x3c, 0xe1};
+      0x76, 0x6f, 0x6c, 0x66, 0x65, 0x72, 0x72, 0x79,
+      0x2d, 0x74, 0x65, 0x6d, 0x70, 0x9b, 0x3c, 0xe1};
   static const auto hash = delta::StrongHash::create(delta::HashKind::kXxh3, kKey);
   const delta::Digest digest = hash->hash_range(base::as_bytes(name), false).digest;
   return std::string(kPrefix) + base::to_hex(digest.view()) + std::string(kSuffix);

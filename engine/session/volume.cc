@@ -41,7 +41,8 @@ Result<std::vector<std::string>> components(const std::string& below) {
       continue;
     }
     if (part.empty()) continue;
-    if (!wire::valid_name(part)) return fail_with(Code::kUsage, "bad sub-path '" + below + "': use plain names only");
+    if (!wire::valid_name(part))
+      return fail_with(Code::kUsage, "bad sub-path '" + below + "': use plain names only");
     parts.push_back(std::move(part));
     part.clear();
   }
@@ -52,11 +53,18 @@ Result<std::vector<std::string>> components(const std::string& below) {
 Status examine(Volume& volume, int flags) {
   VF_ASSIGN(volume.meta, io::stat_fd(volume.fd.get()));
   switch (volume.meta.type) {
-    case io::FileType::kDirectory: volume.kind = wire::RootKind::kDirectory; return {};
-    case io::FileType::kFile: volume.kind = wire::RootKind::kFile; break;
-    case io::FileType::kBlockDevice: volume.kind = wire::RootKind::kBlockDevice; break;
+    case io::FileType::kDirectory:
+      volume.kind = wire::RootKind::kDirectory;
+      return {};
+    case io::FileType::kFile:
+      volume.kind = wire::RootKind::kFile;
+      break;
+    case io::FileType::kBlockDevice:
+      volume.kind = wire::RootKind::kBlockDevice;
+      break;
     default:
-      return fail_with(Code::kUsage, volume.path + " is neither a directory, a regular file nor a block device");
+      return fail_with(Code::kUsage,
+                       volume.path + " is neither a directory, a regular file nor a block device");
   }
   (void)flags;
   VF_ASSIGN(volume.size, io::data_size(volume.fd.get()));
@@ -70,7 +78,8 @@ Status check_creatable(int parent, const std::string& path) {
   char real[4096];
   const ssize_t length = ::readlink(link, real, sizeof(real));
   const std::string_view where(real, length > 0 ? static_cast<std::size_t>(length) : 0);
-  const bool devices = (where == "/dev" || where.starts_with("/dev/")) && !where.starts_with("/dev/shm");
+  const bool devices =
+      (where == "/dev" || where.starts_with("/dev/")) && !where.starts_with("/dev/shm");
   if (!devices) return {};
   return fail_with(Code::kUsage, "no such device: " + path);
 }
@@ -78,7 +87,8 @@ Status check_creatable(int parent, const std::string& path) {
 Result<Volume> open_volume(const std::string& path, const std::string& below, bool must_exist) {
   Volume volume;
   volume.path = below.empty() ? path : path + "/" + below;
-  if (path.empty()) return fail_with(Code::kUsage, "empty path: name a directory, file or block device");
+  if (path.empty())
+    return fail_with(Code::kUsage, "empty path: name a directory, file or block device");
   VF_ASSIGN(const std::vector<std::string> parts, components(below));
   base::UniqueFd at;
   std::string name;
@@ -90,7 +100,8 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
       VF_TRY(examine(volume, 0));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
     } else if (errno != ENOENT && errno != ENOTDIR) {
-      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite, "cannot open " + path, errno);
+      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite,
+                       "cannot open " + path, errno);
     }
     std::string resolved = path;
     if (volume.fd) {  // so that a link to the file is not what gets replaced
@@ -101,15 +112,18 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
     at = base::UniqueFd(::open(split.parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     name = split.name;
     if (!at) {
-      return fail_with(Code::kUsage, must_exist ? "no such file or directory: " + path
-                                                : "cannot open the directory above " + path, must_exist ? 0 : errno);
+      return fail_with(Code::kUsage,
+                       must_exist ? "no such file or directory: " + path
+                                  : "cannot open the directory above " + path,
+                       must_exist ? 0 : errno);
     }
   } else {
     at = base::UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!at) return fail_with(Code::kUsage, "cannot open " + path, errno);
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
       auto next = io::open_at(at.get(), parts[i], O_RDONLY | O_DIRECTORY);
-      if (!next) return fail_with(Code::kUsage, "cannot open " + volume.path, next.error().os_errno);
+      if (!next)
+        return fail_with(Code::kUsage, "cannot open " + volume.path, next.error().os_errno);
       at = std::move(*next);
     }
     name = parts.back();
@@ -119,8 +133,8 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
       VF_TRY(examine(volume, 0));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
     } else if (fd.error().os_errno != ENOENT) {
-      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite, "cannot open " + volume.path,
-                       fd.error().os_errno);
+      return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite,
+                       "cannot open " + volume.path, fd.error().os_errno);
     }
   }
   if (volume.kind == wire::RootKind::kMissing && must_exist) {
@@ -151,15 +165,21 @@ std::set<std::pair<std::uint64_t, std::uint64_t>> ancestors(int dirfd) {
 
 std::string_view kind_name(wire::RootKind kind) {
   switch (kind) {
-    case wire::RootKind::kMissing: return "nothing";
-    case wire::RootKind::kDirectory: return "a directory";
-    case wire::RootKind::kFile: return "a regular file";
-    case wire::RootKind::kBlockDevice: return "a block device";
+    case wire::RootKind::kMissing:
+      return "nothing";
+    case wire::RootKind::kDirectory:
+      return "a directory";
+    case wire::RootKind::kFile:
+      return "a regular file";
+    case wire::RootKind::kBlockDevice:
+      return "a block device";
   }
   return "?";
 }
 
-Result<Volume> open_source(const std::string& path, const std::string& below) { return open_volume(path, below, true); }
+Result<Volume> open_source(const std::string& path, const std::string& below) {
+  return open_volume(path, below, true);
+}
 
 Result<Volume> open_destination(const std::string& path, const std::string& below) {
   return open_volume(path, below, false);
@@ -168,12 +188,12 @@ Result<Volume> open_destination(const std::string& path, const std::string& belo
 Status check_pairing(wire::RootKind source, wire::RootKind destination, bool verify) {
   using wire::RootKind;
   const bool tree = source == RootKind::kDirectory;
-  const bool fits = destination == RootKind::kMissing
-                        ? !verify
-                        : tree == (destination == RootKind::kDirectory);
+  const bool fits =
+      destination == RootKind::kMissing ? !verify : tree == (destination == RootKind::kDirectory);
   if (source != RootKind::kMissing && fits) return {};
-  std::string text = "cannot " + std::string(verify ? "compare " : "sync ") + std::string(kind_name(source)) +
-                     (verify ? " with " : " to ") + std::string(kind_name(destination)) + ": ";
+  std::string text = "cannot " + std::string(verify ? "compare " : "sync ") +
+                     std::string(kind_name(source)) + (verify ? " with " : " to ") +
+                     std::string(kind_name(destination)) + ": ";
   text += tree ? "a directory goes to a directory"
                : "a file or block device goes to a file or block device, named by its full path";
   return fail_with(Code::kUsage, text);
@@ -188,13 +208,16 @@ Status check_apart(const Volume& source, const Volume& destination) {
       source.meta.ino == destination.meta.ino) {
     return refuse("are the same volume");
   }
-  if (source.meta.type == io::FileType::kBlockDevice && destination.kind == wire::RootKind::kBlockDevice &&
+  if (source.meta.type == io::FileType::kBlockDevice &&
+      destination.kind == wire::RootKind::kBlockDevice &&
       source.meta.rdev == destination.meta.rdev) {
     return refuse("are the same device");
   }
   if (source.kind != wire::RootKind::kDirectory) return {};
-  const int below = destination.kind == wire::RootKind::kMissing ? destination.parent.get() : destination.fd.get();
-  if (ancestors(below).contains({source.meta.dev, source.meta.ino})) return refuse("lie one inside the other");
+  const int below = destination.kind == wire::RootKind::kMissing ? destination.parent.get()
+                                                                 : destination.fd.get();
+  if (ancestors(below).contains({source.meta.dev, source.meta.ino}))
+    return refuse("lie one inside the other");
   if (destination.kind == wire::RootKind::kDirectory &&
       ancestors(source.fd.get()).contains({destination.meta.dev, destination.meta.ino})) {
     return refuse("lie one inside the other");
@@ -203,18 +226,23 @@ Status check_apart(const Volume& source, const Volume& destination) {
 }
 
 Status create_destination(Volume& destination, wire::RootKind source) {
-  if (destination.kind != wire::RootKind::kMissing || source != wire::RootKind::kDirectory) return {};
+  if (destination.kind != wire::RootKind::kMissing || source != wire::RootKind::kDirectory)
+    return {};
   if (::mkdirat(destination.parent.get(), destination.name.c_str(), 0700) != 0) {
-    return fail_with(Code::kDestinationWrite, "cannot make the directory " + destination.path, errno);
+    return fail_with(Code::kDestinationWrite, "cannot make the directory " + destination.path,
+                     errno);
   }
-  VF_ASSIGN(destination.fd, io::open_at(destination.parent.get(), destination.name, O_RDONLY | O_DIRECTORY));
+  VF_ASSIGN(destination.fd,
+            io::open_at(destination.parent.get(), destination.name, O_RDONLY | O_DIRECTORY));
   destination.parent.reset();
   return examine(destination, 0);
 }
 
-Result<base::UniqueFd> lock_destination(const Volume& destination, std::chrono::milliseconds patience) {
+Result<base::UniqueFd> lock_destination(const Volume& destination,
+                                        std::chrono::milliseconds patience) {
   if (!destination.fd) return base::UniqueFd();
-  // A description of its own: flock(2) belongs to it, so two sessions of one process exclude each other too.
+  // A description of its own: flock(2) belongs to it, so two sessions of one process exclude each
+  // other too.
   const std::string self = "/proc/self/fd/" + std::to_string(destination.fd.get());
   base::UniqueFd lock(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!lock) return fail_with(Code::kUsage, "cannot lock " + destination.path, errno);
@@ -224,7 +252,9 @@ Result<base::UniqueFd> lock_destination(const Volume& destination, std::chrono::
       return fail_with(Code::kUsage, "cannot lock " + destination.path, errno);
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      return fail_with(Code::kUsage, destination.path + " is being written by another volferry; wait for it to end");
+      return fail_with(
+          Code::kUsage,
+          destination.path + " is being written by another volferry; wait for it to end");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

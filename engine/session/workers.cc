@@ -43,24 +43,26 @@ void Worker::write_later(int fd, std::uint64_t offset, base::Buffer data, std::s
 Result<std::unique_ptr<Workers>> Workers::create(const Options& options) {
   std::unique_ptr<Workers> workers(new Workers());
   workers->own_.resize(options.threads);
-  // Each queue is made on its own thread, because a ring may only be used by the thread that made it.
+  // Each queue is made on its own thread, because a ring may only be used by the thread that made
+  // it.
   std::vector<std::future<Status>> started;
   for (unsigned i = 0; i < options.threads; ++i) {
     std::promise<Status> promise;
     started.push_back(promise.get_future());
-    workers->threads_.emplace_back([&self = *workers, i, options, promise = std::move(promise)]() mutable {
-      io::IoQueueOptions queue_options;
-      queue_options.backend = options.backend;
-      queue_options.depth = options.depth;
-      queue_options.pool = options.pool;
-      auto queue = io::make_io_queue(queue_options);
-      if (!queue) {
-        promise.set_value(std::unexpected(std::move(queue).error()));
-        return;
-      }
-      promise.set_value({});
-      self.run(i, std::move(*queue), options.pool);
-    });
+    workers->threads_.emplace_back(
+        [&self = *workers, i, options, promise = std::move(promise)]() mutable {
+          io::IoQueueOptions queue_options;
+          queue_options.backend = options.backend;
+          queue_options.depth = options.depth;
+          queue_options.pool = options.pool;
+          auto queue = io::make_io_queue(queue_options);
+          if (!queue) {
+            promise.set_value(std::unexpected(std::move(queue).error()));
+            return;
+          }
+          promise.set_value({});
+          self.run(i, std::move(*queue), options.pool);
+        });
   }
   for (auto& future : started) VF_TRY(future.get());
   return workers;
@@ -106,11 +108,13 @@ bool Workers::take(unsigned index, bool wait, Job& job) {
   return false;
 }
 
-void Workers::run(unsigned index, std::unique_ptr<io::IoQueue> queue, const base::BufferPool* pool) {
+void Workers::run(unsigned index, std::unique_ptr<io::IoQueue> queue,
+                  const base::BufferPool* pool) {
   Worker worker(index, std::move(queue), pool);
   for (;;) {
     Job job;
-    // Completions of this worker's ring are only seen here: never sleep for a job while writes are in flight.
+    // Completions of this worker's ring are only seen here: never sleep for a job while writes are
+    // in flight.
     const bool busy = worker.queue().in_flight() > 0;
     if (take(index, !busy, job)) {
       job(worker);

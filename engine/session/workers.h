@@ -26,9 +26,10 @@ class Worker {
   io::IoQueue& queue() { return *queue_; }
   // A scratch block of at least `bytes`, kept for the next job; its content is lost between jobs.
   std::uint8_t* scratch(std::size_t bytes);
-  // Writes `data` at `offset` without waiting, for descriptors with O_DIRECT; `done` runs later on this worker.
-  void write_later(int fd, std::uint64_t offset, base::Buffer data, std::size_t begin, std::size_t length,
-                   std::function<void(Status)> done);
+  // Writes `data` at `offset` without waiting, for descriptors with O_DIRECT; `done` runs later on
+  // this worker.
+  void write_later(int fd, std::uint64_t offset, base::Buffer data, std::size_t begin,
+                   std::size_t length, std::function<void(Status)> done);
 
  private:
   unsigned index_;
@@ -37,8 +38,9 @@ class Worker {
   base::Buffer scratch_;
 };
 
-// A fixed set of threads that run jobs. Two lanes: `kUrgent` jobs, which finish work already begun, go first. The number
-// of queued jobs is bounded by the protocol's windows, so `post` never waits (a reader thread may call it).
+// A fixed set of threads that run jobs. Two lanes: `kUrgent` jobs, which finish work already begun,
+// go first. The number of queued jobs is bounded by the protocol's windows, so `post` never waits
+// (a reader thread may call it).
 class Workers {
  public:
   enum class Lane : unsigned char { kUrgent, kNormal };

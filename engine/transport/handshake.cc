@@ -24,7 +24,8 @@ Result<wire::Frame> receive_frame(Link& link, const Wait& wait) {
   VF_ASSIGN(std::optional<wire::Frame> frame,
             reader.next(wire::kMaxHelloHead, admit, [&] { return wait; }));
   if (!frame) {
-    return fail_with(Code::kConnectionLost, "the peer closed the connection in the handshake", ECONNRESET);
+    return fail_with(Code::kConnectionLost, "the peer closed the connection in the handshake",
+                     ECONNRESET);
   }
   return *std::move(frame);
 }

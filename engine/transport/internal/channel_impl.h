@@ -21,11 +21,11 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/rate_limiter.h"
 #include "engine/transport/channel.h"
 #include "engine/transport/internal/flow.h"
 #include "engine/transport/internal/frame_reader.h"
 #include "engine/transport/internal/link.h"
-#include "engine/base/rate_limiter.h"
 
 namespace volferry::transport {
 

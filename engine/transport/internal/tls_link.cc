@@ -186,7 +186,8 @@ class TlsLink : public Link {
       return std::unexpected(std::move(mapped));
     }
     if (error == SSL_ERROR_SYSCALL && errno != 0) return fail_with(Code::kConnect, what, errno);
-    return fail_with(Code::kConnect, what + ": the peer closed the connection in the handshake", ECONNRESET);
+    return fail_with(Code::kConnect, what + ": the peer closed the connection in the handshake",
+                     ECONNRESET);
   }
 
   // Decrypts what has arrived, as much as fits, without waiting.
