@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -61,6 +62,7 @@ Result<std::unique_ptr<BufferPool>> BufferPool::create(unsigned slots, std::size
   pool->slot_bytes_ = slot_bytes;
   // Lowest slot on top of the stack, so that a small job touches few pages.
   for (unsigned i = slots; i > 0; --i) pool->free_.push_back(static_cast<int>(i - 1));
+  pool->fewest_free_ = slots;
   return pool;
 }
 
@@ -83,6 +85,7 @@ Result<Buffer> BufferPool::acquire() {
   if (cancelled_) return fail_with(Code::kCancelled, "buffer pool closed");
   const int slot = free_.back();
   free_.pop_back();
+  fewest_free_ = std::min(fewest_free_, free_.size());
   return lease(slot);
 }
 
@@ -91,6 +94,7 @@ Buffer BufferPool::try_acquire() {
   if (cancelled_ || free_.empty()) return {};
   const int slot = free_.back();
   free_.pop_back();
+  fewest_free_ = std::min(fewest_free_, free_.size());
   return lease(slot);
 }
 
@@ -105,6 +109,11 @@ void BufferPool::cancel() {
 unsigned BufferPool::free_slots() const {
   const std::lock_guard lock(mutex_);
   return static_cast<unsigned>(free_.size());
+}
+
+unsigned BufferPool::peak_leased() const {
+  const std::lock_guard lock(mutex_);
+  return slots_ - static_cast<unsigned>(fewest_free_);
 }
 
 void BufferPool::give_back(int slot) {

@@ -83,6 +83,8 @@ class BufferPool {
   unsigned slots() const { return slots_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   unsigned free_slots() const;
+  // The most slots that were leased at once so far.
+  unsigned peak_leased() const;
   // The whole region, for io_uring_register_buffers.
   MutBytes region() const { return {region_, slots_ * slot_bytes_}; }
 
@@ -98,6 +100,7 @@ class BufferPool {
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<int> free_;
+  std::size_t fewest_free_ = 0;
   bool cancelled_ = false;
 };
 

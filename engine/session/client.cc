@@ -147,6 +147,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     figures.wire_sent = stats.wire_sent;
     figures.wire_received = stats.wire_received;
     figures.streams = stats.streams;
+    figures.peak_buffers = runtime.peak_buffers();
     const std::lock_guard guard(channel_mutex);
     channel.reset();
     return done;
@@ -157,6 +158,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
   summary.wire_sent = figures.wire_sent;
   summary.wire_received = figures.wire_received;
   summary.streams = figures.streams;
+  summary.peak_buffers = figures.peak_buffers;
   return summary;
 }
 

@@ -68,7 +68,7 @@ Status Landing::pass(ListFeed& feed, const ContentFactory& make_content, wire::B
       if (!list) break;
       VF_TRY(merger.on_list(*list));
     }
-    tally_.list_complete = true;
+    tally_.list_ends();
     return merger.finish();
   };
   Status merged = merge();

@@ -66,8 +66,7 @@ void Links::leader_failed(std::uint64_t group) {
   }
 }
 
-void Links::add(std::uint64_t group, const DestDirPtr& dir, const std::string& name,
-                const std::optional<io::Metadata>& /*old*/) {
+void Links::add(std::uint64_t group, const DestDirPtr& dir, const std::string& name) {
   keeper_.add_file(*dir);
   Name leader;
   {

@@ -30,10 +30,9 @@ class Links {
   void leader_ready(std::uint64_t group);
   void leader_failed(std::uint64_t group);
 
-  // A later name. `old`: what has the name now. Linked now or when the leader is ready; counts as a
+  // A later name. Linked now or when the leader is ready; counts as a
   // file of `dir` until then.
-  void add(std::uint64_t group, const DestDirPtr& dir, const std::string& name,
-           const std::optional<io::Metadata>& old);
+  void add(std::uint64_t group, const DestDirPtr& dir, const std::string& name);
   // The leader's path, for reports.
   std::string leader_path(std::uint64_t group) const;
   // Read-only modes: is `old` the inode that the leader has now?

@@ -111,6 +111,7 @@ Summary run_local(const std::string& source, const std::string& destination,
                   base::Logger& logger, StopFlag& stop) {
   Tally tally(observer);
   std::string io_name;
+  std::uint64_t peak_buffers = 0;
   const auto work = [&]() -> Status {
     wire::Start start;
     start.flags = start_flags(sync_options, verify_only);
@@ -142,6 +143,7 @@ Summary run_local(const std::string& source, const std::string& destination,
     Status done = landing.run(feed, content,
                               [&](ProgressSnapshot::Phase phase) { monitor.set_phase(phase); });
     runtime.workers->stop();
+    peak_buffers = runtime.peak_buffers();
     landing.restore();
     return done;
   };
@@ -149,6 +151,7 @@ Summary run_local(const std::string& source, const std::string& destination,
   if (auto done = work(); !done) tally.fail(done.error());
   Summary summary = tally.summary();
   summary.io = io_name;
+  summary.peak_buffers = peak_buffers;
   summary.elapsed_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return summary;

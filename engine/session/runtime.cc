@@ -28,6 +28,14 @@ io::BackendChoice choice_of(IoChoice io) {
 }
 }  // namespace
 
+std::uint64_t Runtime::peak_buffers() const {
+  std::uint64_t bytes = 0;
+  for (const auto* pool : {work_pool.get(), receive_pool.get()}) {
+    if (pool != nullptr) bytes += pool->peak_leased() * pool->slot_bytes();
+  }
+  return bytes;
+}
+
 Result<Runtime> Runtime::create(const SyncOptions& options, bool remote, base::Logger& logger) {
   if (options.memory_bytes < kMinMemory) {
     return fail_with(Code::kUsage, "--memory is below what one session needs; give at least 32Mi");
@@ -45,13 +53,16 @@ Result<Runtime> Runtime::create(const SyncOptions& options, bool remote, base::L
                         : std::clamp(std::thread::hardware_concurrency(), 2u, kMaxThreads);
   const std::uint64_t share = options.memory_bytes / 8;
   const std::uint64_t work_slots =
-      std::clamp<std::uint64_t>(share / kMiB, 2 * runtime.threads + 2, 16 + 8 * runtime.threads);
+      std::clamp<std::uint64_t>(share / kMiB, runtime.threads + 2, 16 + 8 * runtime.threads);
   VF_ASSIGN(runtime.work_pool,
             base::BufferPool::create(static_cast<unsigned>(work_slots), wire::kMaxBody));
   if (remote) {
     runtime.data_credit = std::clamp<std::uint64_t>(share, 4 * kMiB, 64 * kMiB) / kMiB * kMiB;
     runtime.list_credit = 4 * kMiB;
-    const std::uint64_t slots = runtime.data_credit / kMiB + 2 * std::max(1u, options.streams) + 16;
+    // Some more than the credit counts, so that compressed and short bodies find slots too.
+    const std::uint64_t credit_slots = runtime.data_credit / kMiB;
+    const std::uint64_t slots = credit_slots + std::min<std::uint64_t>(16, credit_slots) +
+                                2 * std::max(1u, options.streams);
     VF_ASSIGN(runtime.receive_pool,
               base::BufferPool::create(static_cast<unsigned>(slots), wire::kMaxBody));
   }

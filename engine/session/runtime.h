@@ -24,6 +24,8 @@ struct Runtime {
   std::uint64_t list_credit = 0;
   std::unique_ptr<Workers> workers;
 
+  // The most bytes of pooled buffers that were in use at once.
+  std::uint64_t peak_buffers() const;
   const char* io_name() const { return backend == io::Backend::kThreads ? "threads" : "uring"; }
   // Probes, and starts the workers. kUnsupported where --io uring is refused here; kUsage where
   // --memory is too small.

@@ -120,7 +120,7 @@ Result<wire::Finish> Sender::run() {
     parts_.tally.bytes_total = 0;
     parts_.tally.dirs_total = 0;
     VF_TRY(parts_.source.walk(*this));
-    parts_.tally.list_complete = true;
+    parts_.tally.list_ends();
     wire::ListEnd end;
     end.pass = pass.pass;
     end.read_errors = parts_.tally.source_errors.load();

@@ -99,6 +99,7 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
   runtime.workers->stop();
   Summary summary = tally.summary();
   summary.io = runtime.io_name();
+  summary.peak_buffers = runtime.peak_buffers();
   const transport::ChannelStats stats = channel.stats();
   // Its readers call the conversation until they have ended.
   owned.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/session/tally.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -19,6 +20,14 @@ void Tally::item_error(std::string path, int os_errno, std::string what) {
 
 void Tally::item_error(std::string path, const Error& error) {
   item_error(std::move(path), error.os_errno, error.context);
+}
+
+void Tally::list_ends() {
+  list_complete = true;
+  const auto passed = std::chrono::steady_clock::now() - begin_;
+  std::int64_t never = -1;
+  list_milliseconds_.compare_exchange_strong(
+      never, std::chrono::duration_cast<std::chrono::milliseconds>(passed).count());
 }
 
 void Tally::set_image(std::string destination) {
@@ -124,6 +133,8 @@ Summary Tally::summary() const {
   out.matched_bytes = matched_bytes.load();
   out.zero_bytes = zero_bytes.load();
   out.owner_skipped = owner_skipped.load();
+  out.list_seconds =
+      static_cast<double>(std::max<std::int64_t>(0, list_milliseconds_.load())) / 1000;
   out.differences = differences.load();
   out.error_count = error_count_.load();
   out.changed_count = changed_count_.load();

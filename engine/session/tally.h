@@ -34,6 +34,8 @@ class Tally {
   // Items of the source that could not be read or listed: deletion is then refused.
   std::atomic<std::uint64_t> source_errors{0};
   std::atomic<bool> list_complete{false};
+  // The list has been seen to its end; the first time counts for the summary.
+  void list_ends();
 
   // An item failed; the others go on. A DestinationFull failure is also remembered apart.
   void item_error(std::string path, int os_errno, std::string what);
@@ -74,6 +76,8 @@ class Tally {
   std::optional<Error> fatal_;
   std::optional<Error> full_;
   std::atomic<bool> full_flag_{false};
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::atomic<std::int64_t> list_milliseconds_{-1};
   std::atomic<bool> image_{false};
   std::string image_path_;  // set before there are other threads
   std::atomic<std::uint64_t> error_count_{0};

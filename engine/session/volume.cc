@@ -49,8 +49,8 @@ Result<std::vector<std::string>> components(const std::string& below) {
   return parts;
 }
 
-// Fills kind, size and fd from what `name` in `parent` is.
-Status examine(Volume& volume, int flags) {
+// Fills kind, size and metadata from the open `fd`.
+Status examine(Volume& volume) {
   VF_ASSIGN(volume.meta, io::stat_fd(volume.fd.get()));
   switch (volume.meta.type) {
     case io::FileType::kDirectory:
@@ -66,7 +66,6 @@ Status examine(Volume& volume, int flags) {
       return fail_with(Code::kUsage,
                        volume.path + " is neither a directory, a regular file nor a block device");
   }
-  (void)flags;
   VF_ASSIGN(volume.size, io::data_size(volume.fd.get()));
   return {};
 }
@@ -97,7 +96,7 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
     base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (fd) {
       volume.fd = std::move(fd);
-      VF_TRY(examine(volume, 0));
+      VF_TRY(examine(volume));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
     } else if (errno != ENOENT && errno != ENOTDIR) {
       return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite,
@@ -130,7 +129,7 @@ Result<Volume> open_volume(const std::string& path, const std::string& below, bo
     auto fd = io::open_at(at.get(), name, O_RDONLY | O_NONBLOCK);
     if (fd) {
       volume.fd = std::move(*fd);
-      VF_TRY(examine(volume, 0));
+      VF_TRY(examine(volume));
       if (volume.kind == wire::RootKind::kDirectory) return volume;
     } else if (fd.error().os_errno != ENOENT) {
       return fail_with(must_exist ? Code::kSourceRead : Code::kDestinationWrite,
@@ -235,7 +234,7 @@ Status create_destination(Volume& destination, wire::RootKind source) {
   VF_ASSIGN(destination.fd,
             io::open_at(destination.parent.get(), destination.name, O_RDONLY | O_DIRECTORY));
   destination.parent.reset();
-  return examine(destination, 0);
+  return examine(destination);
 }
 
 Result<base::UniqueFd> lock_destination(const Volume& destination,

@@ -47,7 +47,6 @@ class Checks(unittest.TestCase):
                                ("engine/transport/wire/a.cc", "engine/transport/channel.h"),
                                ("engine/base/a.cc", "engine/session/a.h"),
                                ("engine/session/a.cc", "cli/arguments.h"),
-                               ("cli/a.cc", "engine/delta/rolling.h"),
                                ("engine/session/a.cc", "engine/io/internal/a.h"),
                                ("engine/io/a.cc", "file.h")):
             code, output = self.include(path, included)

@@ -43,8 +43,8 @@ TEST_F(LinksTest, LaterNamesWaitForTheLeader) {
   EXPECT_FALSE(links_.claim_leader(1, root_, "b"));
   EXPECT_EQ(links_.leader_path(1), "a");
   write_file(dir_.at("c"), "old");
-  links_.add(1, root_, "b", std::nullopt);
-  links_.add(1, root_, "c", old("c"));
+  links_.add(1, root_, "b");
+  links_.add(1, root_, "c");
   EXPECT_FALSE(testing::exists(dir_.at("b")));
   EXPECT_EQ(root_->files.load(), 3u);
   write_file(dir_.at("a"), "new");
@@ -53,18 +53,18 @@ TEST_F(LinksTest, LaterNamesWaitForTheLeader) {
   EXPECT_EQ(inode("c"), inode("a"));
   EXPECT_EQ(root_->files.load(), 1u);
   // And one that comes when it stands.
-  links_.add(1, root_, "d", std::nullopt);
+  links_.add(1, root_, "d");
   EXPECT_EQ(inode("d"), inode("a"));
-  links_.add(1, root_, "d", old("d"));
+  links_.add(1, root_, "d");
   EXPECT_EQ(inode("d"), inode("a"));
   EXPECT_EQ(tally_.errors(), 0u);
 }
 
 TEST_F(LinksTest, WithoutTheLeaderEachNameFails) {
   EXPECT_TRUE(links_.claim_leader(1, root_, "a"));
-  links_.add(1, root_, "b", std::nullopt);
+  links_.add(1, root_, "b");
   links_.leader_failed(1);
-  links_.add(1, root_, "c", std::nullopt);
+  links_.add(1, root_, "c");
   ASSERT_EQ(recorder_.errors().size(), 2u);
   EXPECT_EQ(recorder_.errors()[0].path, "b");
   EXPECT_EQ(recorder_.errors()[1].path, "c");
@@ -95,12 +95,12 @@ TEST_F(LinksTest, ADirectoryInTheWayIsReplacedUnlessItHoldsExcludedItems) {
   EXPECT_TRUE(links_.claim_leader(1, root_, "a"));
   links_.leader_ready(1);
   dir_.make("d/sub");
-  links_.add(1, root_, "d", old("d"));
+  links_.add(1, root_, "d");
   EXPECT_EQ(inode("d"), inode("a"));
   options_.filter = Filter({{false, "*.keep"}});
   dir_.make("e");
   write_file(dir_.at("e/x.keep"), "x");
-  links_.add(1, root_, "e", old("e"));
+  links_.add(1, root_, "e");
   EXPECT_TRUE(testing::exists(dir_.at("e/x.keep")));
   EXPECT_EQ(tally_.errors(), 1u);
 }
