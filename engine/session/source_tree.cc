@@ -164,7 +164,8 @@ Status SourceTree::list_directory(ListSink& sink, std::uint32_t parent, const So
     // Inside a directory that was removed, Landlock answers EACCES where the truth is that the item
     // is gone.
     const bool gone = error.os_errno == ENOENT || error.os_errno == ESTALE ||
-                      (error.os_errno == EACCES && dir->node->parent() != nullptr && !outside);
+                      (error.os_errno == EACCES && dir->node->parent() != nullptr &&
+                       (!outside || !still_below(dir->node)));
     if (gone) {
       tally_.item_changed(dir->node->path(), "vanished before it could be read");
       complete = false;
@@ -268,6 +269,14 @@ Status SourceTree::walk(ListSink& sink) {
   return {};
 }
 
+bool SourceTree::still_below(io::DirPtr node) {
+  for (; node->parent() != nullptr; node = node->parent()) {
+    auto above = tree_->open(node->parent());
+    if (!above || !io::stat_at((*above)->get(), node->name())) return false;
+  }
+  return true;
+}
+
 SourceTree::SourceDirPtr SourceTree::find(std::uint32_t dir) const {
   const std::lock_guard lock(mutex_);
   const auto it = dirs_.find(dir);
@@ -304,9 +313,10 @@ Result<SourceTree::OpenedFile> SourceTree::open_file(std::uint32_t dir, std::uin
   if (!file && file.error().os_errno == EPERM)
     file = io::open_at(fd->get(), name, O_RDONLY | O_NONBLOCK);
   if (!file) {
-    // Inside a directory that was removed, Landlock answers EACCES where the truth is that the file
-    // is gone.
-    const bool gone = file.error().os_errno == EACCES && !io::stat_at(fd->get(), name);
+    // Landlock answers EACCES for what was moved out of the root, or whose directory was removed,
+    // after it was listed.
+    const bool gone = file.error().os_errno == EACCES &&
+                      (!io::stat_at(fd->get(), name) || !still_below(source->node));
     if (gone) return fail_sys("open " + name, ENOENT);
     return std::unexpected(std::move(file).error());
   }

@@ -64,6 +64,8 @@ class SourceTree {
   bool describe_entry(const SourceDirPtr& dir, int dirfd, std::size_t name_index,
                       wire::Entry& entry, bool& complete);
   std::uint64_t group_of(const io::Metadata& meta);
+  // Whether the directory can still be reached from the root by the names it was listed under.
+  bool still_below(io::DirPtr node);
   SourceDirPtr find(std::uint32_t dir) const;
   void report(const io::DirNode& dir, std::string_view name, const Error& error, bool& complete);
 

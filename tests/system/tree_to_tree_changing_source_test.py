@@ -71,12 +71,20 @@ class ChangingSource:
         process = self.begin()
         mutator = Mutator(grow)
         self.addCleanup(mutator.close)
-        result = self.end(process, 4)
+        # A later try only reads what differs, which may well fall between two changes.
+        result = self.end(process, (0, 4))
         mutator.close()
-        self.assert_named(result, "moving")
-        self.assertEqual("partial", result.summary["result"])
         self.assert_others_arrived()
-        self.assertFalse(os.path.exists(self.copy), "a mixture of versions must not take the name")
+        if result.code == 4:
+            self.assert_named(result, "moving")
+            self.assertEqual("partial", result.summary["result"])
+            self.assertFalse(
+                os.path.exists(self.copy), "a mixture of versions must not take the name"
+            )
+        else:
+            with open(self.copy, "rb") as copy, open(self.moving, "rb") as moving:
+                content = copy.read()
+                self.assertEqual(content, moving.read(len(content)), "one version, not a mixture")
         self.assert_no_temporaries()
         self.sync()
         self.assert_same()
@@ -106,7 +114,13 @@ class ChangingSource:
         process = self.begin()
         mutator = Mutator(change)
         self.addCleanup(mutator.close)
-        self.end(process, 4)
+        result = self.end(process, (0, 4))
+        mutator.close()
+        if result.code == 4:
+            self.assert_named(result, "moving")
+        # Whatever became of it, the next run finds the content again although size and mtime agree.
+        self.sync("-c")
+        self.assert_same()
 
     def test_one_change_is_caught_up_with_or_reported(self):
         process = self.begin()

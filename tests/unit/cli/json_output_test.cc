@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -100,7 +101,8 @@ TEST(JsonOutput, ItemsDifferencesErrorsAndWarnings) {
             json({{"event", "difference"}, {"path", "p\\x01"}, {"kinds", {"content", "mtime"}}}));
   EXPECT_EQ(events[2], json({{"event", "error"}, {"path", "x"}, {"errno", EIO}, {"what", "read"}}));
   EXPECT_EQ(events[3]["event"], "warning");
-  EXPECT_EQ(f.captured.err(), "");
+  // What a person should see is on standard error too, a line each.
+  EXPECT_EQ(std::ranges::count(f.captured.err(), '\n'), 3);
 }
 
 TEST(JsonOutput, NoItemsUnlessAsked) {
