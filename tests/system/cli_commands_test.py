@@ -37,7 +37,7 @@ class Commands(ScratchCase):
         lines = [json.loads(line) for line in result.stdout.decode().splitlines()]
         self.assertTrue(lines)
         text = json.dumps(lines)
-        for name in ("read", "write", "hash", "weak", "delta", "tls", "small"):
+        for name in ("read", "write", "hash", "weak", "delta", "tls", "create 4 kib files"):
             self.assertIn(name, text.lower())
 
 
