@@ -35,7 +35,6 @@ class Landing {
   ~Landing();
 
   Targets& targets() { return *targets_; }
-  io::DirTree& tree() { return *tree_; }
   // Makes the content source of one pass; destroyed before the pass's merger.
   using ContentFactory = std::function<std::unique_ptr<ContentSource>(JobSink&)>;
   // Runs all passes. `phase` is told what is going on.

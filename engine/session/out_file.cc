@@ -205,6 +205,15 @@ Result<base::Buffer> OutFileWork::read_range(std::uint64_t range) {
   return content;
 }
 
+void OutFileWork::queue_reads(io::ReadAhead& reader, const SegmentMap& map, std::uint64_t first,
+                              std::uint64_t last) const {
+  for (std::uint64_t range = first; range < last; ++range) {
+    const std::uint64_t begin = range * kRange;
+    const std::uint64_t length = delta::range_length(range, file_->size);
+    if (!map.all_hole(begin, begin + length)) reader.add(begin, length);
+  }
+}
+
 void OutFileWork::start_whole() {
   if (!ensure_open()) return;
   if (file_->ranges == 0) return finish();
@@ -231,11 +240,7 @@ void OutFileWork::whole_job(Worker& worker) {
     Runs runs(*this);
     const int fd = file_->direct_fd ? file_->direct_fd.get() : file_->fd.get();
     io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
-    for (std::uint64_t range = first; range < last; ++range) {
-      const std::uint64_t length = delta::range_length(range, file_->size);
-      if (!map.all_hole(range * kRange, range * kRange + length))
-        reader.add(range * kRange, length);
-    }
+    queue_reads(reader, map, first, last);
     for (std::uint64_t range = first; range < last; ++range) {
       if (parts_.tally.stopped() || file_->over.load())
         return fail_with(Code::kCancelled, "stopped");

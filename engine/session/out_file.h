@@ -18,6 +18,7 @@
 
 #include "engine/delta/rolling.h"
 #include "engine/io/file.h"
+#include "engine/io/reader.h"
 #include "engine/session/sender.h"
 
 namespace volferry::session {
@@ -89,6 +90,9 @@ class OutFileWork {
                   const SegmentMap& map) const;
   Status send_range(std::uint64_t range, base::Buffer content, std::vector<wire::RangeOp> ops,
                     const delta::Digest& digest);
+  // Queues the ranges [first, last) that have data, in order.
+  void queue_reads(io::ReadAhead& reader, const SegmentMap& map, std::uint64_t first,
+                   std::uint64_t last) const;
   Status send_plain(std::uint64_t range, base::Buffer content, const SegmentMap& map);
   Result<base::Buffer> read_range(std::uint64_t range);
   void failed(const Error& error);

@@ -38,11 +38,7 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
     };
     const int fd = file_->direct_fd ? file_->direct_fd.get() : file_->fd.get();
     io::ReadAhead reader(worker.queue(), parts_.pool, fd, 4);
-    for (std::uint64_t range = first; range < last; ++range) {
-      const std::uint64_t length = delta::range_length(range, file_->size);
-      if (!map.all_hole(range * kRange, range * kRange + length))
-        reader.add(range * kRange, length);
-    }
+    queue_reads(reader, map, first, last);
     for (std::uint64_t range = first; range < last; ++range) {
       if (parts_.tally.stopped() || file_->over.load())
         return fail_with(Code::kCancelled, "stopped");

@@ -38,13 +38,13 @@ void RemoteContent::fetch(FileJobPtr job) {
   const bool delta = job->old && (job->old->meta.size >= kDeltaFileBytes || job->device) &&
                      size >= kDeltaFileBytes;
   if (size <= kPackFileBytes && !job->device && (!delta || job->compare_only)) {
-    if (fetch_small(job, req)) return;
+    fetch_small(job, req);
   } else {
     fetch_large(job, req);
   }
 }
 
-bool RemoteContent::fetch_small(const FileJobPtr& job, std::uint32_t req) {
+void RemoteContent::fetch_small(const FileJobPtr& job, std::uint32_t req) {
   wire::FileRequest request;
   request.req = req;
   request.dir = job->dir_number;
@@ -66,8 +66,7 @@ bool RemoteContent::fetch_small(const FileJobPtr& job, std::uint32_t req) {
     }
     if (request.kind != wire::RequestKind::kDigest && job->compare_only) {
       parts_.tally.item_error(job->path(), EACCES, "the destination's content cannot be read");
-      done(job, Outcome::kFailed);
-      return true;
+      return done(job, Outcome::kFailed);
     }
   }
   {
@@ -75,7 +74,6 @@ bool RemoteContent::fetch_small(const FileJobPtr& job, std::uint32_t req) {
     small_.emplace(req, job);
   }
   (void)parts_.channel.send(wire::make_frame(request));
-  return true;
 }
 
 void RemoteContent::fetch_large(const FileJobPtr& job, std::uint32_t req) {

@@ -13,8 +13,7 @@ namespace volferry::session {
 // Fetches content from the peer: small files whole, many to a frame; large ones through InFile.
 class RemoteContent final : public ContentSource {
  public:
-  RemoteContent(const InParts& parts, io::DirTree& tree, JobSink& sink)
-      : parts_(parts), tree_(tree), sink_(sink) {}
+  RemoteContent(const InParts& parts, JobSink& sink) : parts_(parts), sink_(sink) {}
 
   void fetch(FileJobPtr job) override;
   void dir_released(std::uint32_t dir) override;
@@ -31,7 +30,7 @@ class RemoteContent final : public ContentSource {
   void protocol_error(Error error);
   FilePtr find(std::uint32_t req);
 
-  bool fetch_small(const FileJobPtr& job, std::uint32_t req);
+  void fetch_small(const FileJobPtr& job, std::uint32_t req);
   void fetch_large(const FileJobPtr& job, std::uint32_t req);
   void sign_job(const FilePtr& file, Worker& worker);
   void segment_done();
@@ -42,7 +41,6 @@ class RemoteContent final : public ContentSource {
   void refetch(const FileJobPtr& job, const wire::EntryMeta& meta);
 
   InParts parts_;
-  io::DirTree& tree_;
   JobSink& sink_;
   std::mutex mutex_;
   std::unordered_map<std::uint32_t, FileJobPtr> small_;

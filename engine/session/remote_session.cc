@@ -27,9 +27,8 @@ class Attached {
 // RemoteContent that is attached as long as it lives.
 class AttachedContent final : public ContentSource {
  public:
-  AttachedContent(const InParts& parts, io::DirTree& tree, JobSink& sink,
-                  Conversation& conversation)
-      : content_(parts, tree, sink), attached_(conversation, content_) {}
+  AttachedContent(const InParts& parts, JobSink& sink, Conversation& conversation)
+      : content_(parts, sink), attached_(conversation, content_) {}
   void fetch(FileJobPtr job) override { content_.fetch(std::move(job)); }
   void dir_released(std::uint32_t dir) override { content_.dir_released(dir); }
   void quiesce() override { content_.quiesce(); }
@@ -123,7 +122,7 @@ Status run_receiver(const RemoteSession& session, Volume& destination, wire::Roo
                       coder,
                       next_request};
   const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
-    return std::make_unique<AttachedContent>(parts, landing.tree(), sink, session.conversation);
+    return std::make_unique<AttachedContent>(parts, sink, session.conversation);
   };
   Status done = landing.run(session.conversation, content, [&](ProgressSnapshot::Phase phase) {
     session.monitor.set_phase(phase);
