@@ -34,6 +34,9 @@ struct PskEntry {
   std::vector<std::uint8_t> key;
 };
 Result<std::vector<PskEntry>> read_psk_file(const std::string& path);
+// The keys of a folder, as a mounted secret has them: files `id` (1 to 128 bytes) and `psk` (hex),
+// a line end at the end allowed in both, or one file `psk.txt` as above. The same rules.
+Result<std::vector<PskEntry>> read_psk_folder(const std::string& folder);
 // The permission rule alone, for --key files.
 Status check_key_file(const std::string& path);
 

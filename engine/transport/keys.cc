@@ -102,12 +102,24 @@ Status read_all(int fd, const std::string& path, Secret& out) {
   return {};
 }
 
+std::string_view without_line_end(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
   const std::size_t begin = text.find_first_not_of(kBlank);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
+
+bool key_length_ok(const PskEntry& entry) {
+  return entry.key.size() >= kMinKeyBytes && entry.key.size() <= kMaxKeyBytes;
+}
+constexpr std::string_view kBadKey =
+    "the key must be 16 to 64 bytes in hexadecimal; make one with keygen";
 
 Result<PskEntry> parse_line(std::string_view line, const std::string& where) {
   const std::size_t colon = line.find(':');
@@ -117,10 +129,7 @@ Result<PskEntry> parse_line(std::string_view line, const std::string& where) {
   PskEntry entry;
   entry.identity = std::string(line.substr(0, colon));
   entry.key = base::from_hex(line.substr(colon + 1));
-  if (entry.key.size() < kMinKeyBytes || entry.key.size() > kMaxKeyBytes) {
-    return refuse_file(where,
-                       "the key must be 16 to 64 bytes in hexadecimal; make one with keygen");
-  }
+  if (!key_length_ok(entry)) return refuse_file(where, std::string(kBadKey));
   return entry;
 }
 
@@ -152,6 +161,29 @@ Result<std::vector<PskEntry>> read_psk_file(const std::string& path) {
     entries.push_back(std::move(entry));
   }
   if (entries.empty()) return refuse_file(path, "has no IDENTITY:HEX line");
+  return entries;
+}
+
+Result<std::vector<PskEntry>> read_psk_folder(const std::string& folder) {
+  const std::string id_path = folder + "/id";
+  const std::string psk_path = folder + "/psk";
+  const bool pair = ::access(id_path.c_str(), F_OK) == 0 || ::access(psk_path.c_str(), F_OK) == 0;
+  if (!pair) return read_psk_file(folder + "/psk.txt");
+  VF_ASSIGN(const base::UniqueFd id_fd, open_key_file(id_path));
+  VF_ASSIGN(const base::UniqueFd psk_fd, open_key_file(psk_path));
+  Secret id;
+  Secret psk;
+  VF_TRY(read_all(id_fd.get(), id_path, id));
+  VF_TRY(read_all(psk_fd.get(), psk_path, psk));
+  std::vector<PskEntry> entries(1);
+  PskEntry& entry = entries.front();
+  entry.identity = std::string(without_line_end(id.text));
+  if (entry.identity.empty() || entry.identity.size() > kMaxPskIdentity ||
+      entry.identity.find('\0') != std::string::npos) {
+    return refuse_file(id_path, "expected an identity of 1 to 128 bytes");
+  }
+  entry.key = base::from_hex(without_line_end(psk.text));
+  if (!key_length_ok(entry)) return refuse_file(psk_path, std::string(kBadKey));
   return entries;
 }
 

@@ -98,5 +98,55 @@ TEST(KeyFile, OfAnotherUserIsRefused) {
   EXPECT_FALSE(check_key_file(path));
 }
 
+// A folder with files of mode 0600.
+std::string key_folder(const TempDir& dir, const std::string& id, const std::string& psk) {
+  static int count = 0;
+  const std::string name = "keys" + std::to_string(++count);
+  std::filesystem::create_directory(dir.file(name));
+  if (!id.empty()) (void)dir.write(name + "/id", id, 0600);
+  if (!psk.empty()) (void)dir.write(name + "/psk", psk, 0600);
+  return dir.file(name);
+}
+
+TEST(PskFolder, ReadsAPairOrALineFile) {
+  const TempDir dir;
+  for (const char* end : {"", "\n", "\r\n"}) {
+    const auto pair =
+        read_psk_folder(key_folder(dir, std::string("a b:c") + end, std::string(kHex) + end));
+    ASSERT_TRUE(pair) << pair.error().message();
+    ASSERT_EQ(pair->size(), 1u);
+    EXPECT_EQ((*pair)[0].identity, "a b:c");
+    EXPECT_EQ((*pair)[0].key.size(), 16u);
+  }
+  const std::string folder = key_folder(dir, "", "");
+  std::filesystem::rename(dir.write("lines", std::string("x:") + kHex + "\ny:" + kHex + "\n", 0600),
+                          folder + "/psk.txt");
+  const auto lines = read_psk_folder(folder);
+  ASSERT_TRUE(lines) << lines.error().message();
+  EXPECT_EQ(lines->size(), 2u);
+}
+
+TEST(PskFolder, RefusesWhatIsNoKey) {
+  const TempDir dir;
+  const auto expect_refused = [](const std::string& folder, const std::string& part) {
+    const auto entries = read_psk_folder(folder);
+    ASSERT_FALSE(entries) << folder;
+    EXPECT_EQ(entries.error().code, Code::kUsage);
+    EXPECT_NE(entries.error().message().find(part), std::string::npos) << entries.error().message();
+    EXPECT_EQ(entries.error().message().find("0011223344"), std::string::npos);
+  };
+  expect_refused(dir.file("missing"), "psk.txt");
+  expect_refused(key_folder(dir, "", "x"), "/id");
+  expect_refused(key_folder(dir, "x", ""), "/psk");
+  expect_refused(key_folder(dir, "x", std::string(kHex) + "0"), "hexadecimal");
+  expect_refused(key_folder(dir, "x", std::string(kHex) + "\n\n"), "hexadecimal");
+  expect_refused(key_folder(dir, "x", "00112233445566778899aabbccddee"), "16 to 64");
+  expect_refused(key_folder(dir, "\n", kHex), "1 to 128");
+  expect_refused(key_folder(dir, std::string(129, 'x'), kHex), "1 to 128");
+  const std::string open = key_folder(dir, "x", kHex);
+  ASSERT_EQ(::chmod((open + "/psk").c_str(), 0644), 0);
+  expect_refused(open, "chmod 600");
+}
+
 }  // namespace
 }  // namespace volferry::transport
