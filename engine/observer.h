@@ -18,6 +18,12 @@ struct ProgressSnapshot {
   std::uint64_t files_done = 0;
   std::uint64_t bytes_total = 0;
   std::uint64_t bytes_done = 0;  // completed at the destination, unchanged content included
+  // As in Summary, so far. The first three are the destination's: a source learns them at the end.
+  std::uint64_t literal_bytes = 0;
+  std::uint64_t matched_bytes = 0;
+  std::uint64_t zero_bytes = 0;
+  std::uint64_t wire_sent = 0;
+  std::uint64_t wire_received = 0;
 };
 
 // One itemized change: rsync's 11 characters, or "*deleting".

@@ -5,8 +5,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "engine/base/error.h"
 
 namespace volferry {
 
@@ -14,6 +17,11 @@ enum class HashChoice : std::uint8_t { kXxh3, kSha256 };
 enum class CompressChoice : std::uint8_t { kAuto, kOff, kZstd };
 enum class IoChoice : std::uint8_t { kAuto, kUring, kThreads };
 enum class DirectChoice : std::uint8_t { kAuto, kOn, kOff };
+
+// Judges the other end by the identity tuple of its handshake, before anything is written. An error
+// refuses the session; both ends then end with its code. Called once for each session, on one of
+// the engine's threads.
+using PeerCheck = std::function<Status(const std::vector<std::uint8_t>& identity)>;
 
 // One rsync-style pattern; the first rule that matches a path decides.
 struct FilterRule {
@@ -53,6 +61,7 @@ struct SyncOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   unsigned retries = 3;                // reconnects after a lost connection
   std::vector<std::uint8_t> identity;  // opaque tuple for the handshake
+  PeerCheck check_peer;                // none: every peer is fine
 };
 
 }  // namespace volferry

@@ -44,11 +44,21 @@ Summary run_sync(const Endpoint& source, const Endpoint& destination, const Sync
 Summary run_verify(const Endpoint& left, const Endpoint& right, const SyncOptions& options,
                    Observer& observer, base::Logger& logger, StopFlag& stop);
 
+// Confines the calling thread, and every thread that it starts from now on, to the volume `root` by
+// Landlock, with read access to /proc and `readable` (folders; what is missing is skipped) besides.
+// False where the kernel has no Landlock. For programs that run threads of their own around the
+// calls here; `ServeOptions::confine` is then not needed.
+Result<bool> confine_process(const std::string& root, bool writable,
+                             const std::vector<std::string>& readable);
+
 struct ServeOptions {
   std::string root;
   bool allow_push = true;  // clients may write here
   bool allow_pull = true;
-  bool once = false;    // end after the first session
+  bool once = false;  // end after the first session
+  // A push must be one of the whole volume: no sub-path, and no dry run, whose success would be
+  // taken for a transfer's.
+  bool whole_pushes = false;
   bool confine = true;  // Landlock, where the kernel has it
   SyncOptions limits;   // threads, memory, io, direct, durable, timeout, identity, bandwidth
 };

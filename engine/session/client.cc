@@ -99,7 +99,13 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
           const std::lock_guard guard(channel_mutex);
           if (channel != nullptr) channel->abort(error);
         },
-        [&](ProgressSnapshot::Phase phase) { tally.progress(phase); });
+        [&](ProgressSnapshot::Phase phase) {
+          {
+            const std::lock_guard guard(channel_mutex);
+            if (channel != nullptr) count_wire(tally, *channel);
+          }
+          tally.progress(phase);
+        });
 
     transport::ChannelOptions channel_options;
     channel_options.logger = &logger;
@@ -125,6 +131,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     Conversation conversation(*channel, tally);
     channel->start(conversation);
     const auto talk = [&]() -> Status {
+      if (sync_options.check_peer) VF_TRY(sync_options.check_peer(channel->peer_identity()));
       VF_TRY(channel->send(wire::make_frame(start)));
       VF_ASSIGN(const wire::StartAck ack, conversation.wait_start_ack());
       const wire::RootKind source = remote.push ? volume.kind : ack.root_kind;

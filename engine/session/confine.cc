@@ -41,7 +41,8 @@ Status allow(int ruleset, const std::string& path, std::uint64_t access) {
 
 }  // namespace
 
-Result<bool> confine_to(const std::string& root, bool writable) {
+Result<bool> confine_to(const std::string& root, bool writable,
+                        const std::vector<std::string>& readable) {
   const long abi =
       ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 2) return false;  // ABI 1 forbids all links and renames between directories
@@ -67,6 +68,9 @@ Result<bool> confine_to(const std::string& root, bool writable) {
     VF_TRY(allow(ruleset.get(), parent, writable ? kRead | write : kRead));
   }
   VF_TRY(allow(ruleset.get(), "/proc", kRead));
+  for (const std::string& path : readable) {
+    if (::access(path.c_str(), F_OK) == 0) VF_TRY(allow(ruleset.get(), path, kRead));
+  }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_sys("PR_SET_NO_NEW_PRIVS");
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0)
     return fail_sys("landlock_restrict_self");

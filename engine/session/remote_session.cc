@@ -63,6 +63,12 @@ void count_finish(Tally& tally, const wire::Finish& finish) {
 
 }  // namespace
 
+void count_wire(Tally& tally, const transport::Channel& channel) {
+  const transport::ChannelStats stats = channel.stats();
+  tally.wire_sent = stats.wire_sent;
+  tally.wire_received = stats.wire_received;
+}
+
 wire::Finish finish_message(const Tally& tally) {
   const Summary summary = tally.summary();
   wire::Finish finish;

@@ -28,6 +28,9 @@ Status run_sender(const RemoteSession& session, Volume& source, bool count);
 // Receives into `destination`.
 Status run_receiver(const RemoteSession& session, Volume& destination, wire::RootKind source);
 
+// Puts what the channel has carried into the tally, for progress.
+void count_wire(Tally& tally, const transport::Channel& channel);
+
 // This end's result for the peer.
 wire::Finish finish_message(const Tally& tally);
 

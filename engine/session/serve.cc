@@ -34,6 +34,11 @@ Status check_allowed(const ServeOptions& options, const wire::Start& start) {
     return fail_with(Code::kUsage,
                      "this server is write-only; start it without --write-only to read its volume");
   }
+  const bool dry_run = (start.flags & wire::kFlagDryRun) != 0;
+  if (options.whole_pushes && (dry_run || !start.subpath.empty())) {
+    return fail_with(Code::kUsage,
+                     "this server takes whole volumes only: no sub-path, and no dry run");
+  }
   return {};
 }
 
@@ -52,9 +57,13 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
           runtime.work_pool->cancel();
           channel.abort(error);
         },
-        [&](ProgressSnapshot::Phase phase) { tally.progress(phase); });
+        [&](ProgressSnapshot::Phase phase) {
+          count_wire(tally, channel);
+          tally.progress(phase);
+        });
     channel.start(conversation);
     const auto talk = [&]() -> Status {
+      if (serve.limits.check_peer) VF_TRY(serve.limits.check_peer(channel.peer_identity()));
       VF_ASSIGN(wire::Start start, conversation.wait_start());
       VF_TRY(check_allowed(serve, start));
       const std::uint64_t own = serve.limits.bandwidth_limit;
@@ -159,6 +168,11 @@ class Sessions {
 };
 
 }  // namespace
+
+Result<bool> confine_process(const std::string& root, bool writable,
+                             const std::vector<std::string>& readable) {
+  return confine_to(root, writable, readable);
+}
 
 int run_serve(transport::Server& server, const ServeOptions& options, Observer& observer,
               base::Logger& logger, StopFlag& stop, Summary* summary_of_last) {

@@ -107,6 +107,11 @@ void Tally::progress(ProgressSnapshot::Phase phase) {
   snapshot.files_done = files_done.load();
   snapshot.bytes_total = bytes_total.load();
   snapshot.bytes_done = bytes_done.load();
+  snapshot.literal_bytes = literal_bytes.load();
+  snapshot.matched_bytes = matched_bytes.load();
+  snapshot.zero_bytes = zero_bytes.load();
+  snapshot.wire_sent = wire_sent.load();
+  snapshot.wire_received = wire_received.load();
   const std::lock_guard lock(mutex_);
   observer_.on_progress(snapshot);
 }

@@ -31,6 +31,9 @@ class Tally {
   std::atomic<std::uint64_t> zero_bytes{0};
   std::atomic<std::uint64_t> owner_skipped{0};
   std::atomic<std::uint64_t> differences{0};
+  // What the channel has carried so far, for progress; remote sessions only.
+  std::atomic<std::uint64_t> wire_sent{0};
+  std::atomic<std::uint64_t> wire_received{0};
   // Items of the source that could not be read or listed: deletion is then refused.
   std::atomic<std::uint64_t> source_errors{0};
   std::atomic<bool> list_complete{false};

@@ -22,10 +22,11 @@ constexpr int kNoLandlock = 77;
 // What happens in a confined process: 0, the number of the first expectation that failed, or
 // kNoLandlock.
 template <typename Body>
-int in_confined_child(const std::string& root, bool writable, Body body) {
+int in_confined_child(const std::string& root, bool writable, Body body,
+                      const std::vector<std::string>& readable = {}) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto confined = confine_to(root, writable);
+    const auto confined = confine_to(root, writable, readable);
     ::_exit(!confined ? 99 : (*confined ? body() : kNoLandlock));
   }
   int status = 0;
@@ -78,6 +79,21 @@ TEST_F(ConfineTest, AReadOnlyRootIsNotWritten) {
     if (::mkdir(dir_.at("root/d").c_str(), 0700) == 0) return 5;
     return 0;
   });
+  if (result == kNoLandlock) GTEST_SKIP() << "this kernel has no landlock (ABI 2)";
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(ConfineTest, OtherFoldersMayBeMadeReadable) {
+  const std::vector<std::string> readable = {dir_.at("outside"), dir_.at("missing")};
+  const int result = in_confined_child(
+      dir_.at("root"), true,
+      [&] {
+        if (open_error(dir_.at("outside/file"), O_RDONLY) != 0) return 1;
+        if (open_error(dir_.at("outside/file"), O_WRONLY) != EACCES) return 2;
+        if (open_error("/etc/passwd", O_RDONLY) != EACCES) return 3;
+        return 0;
+      },
+      readable);
   if (result == kNoLandlock) GTEST_SKIP() << "this kernel has no landlock (ABI 2)";
   EXPECT_EQ(result, 0);
 }
