@@ -90,15 +90,16 @@ Status set_endpoints(const CommandLine& line, const std::vector<std::string>& wo
 
 // Parses, and turns a request for help into the other alternative.
 template <typename Arguments>
-Parsed<Arguments> finish(Result<std::optional<std::string>> parsed, const Arguments& arguments) {
-  if (!parsed) return std::unexpected(std::move(parsed).error());
+Parsed<Arguments> finish(const Result<std::optional<std::string>>& parsed,
+                         const Arguments& arguments) {
+  if (!parsed) return std::unexpected(parsed.error());
   if (parsed->has_value()) return Help{**parsed};
   return arguments;
 }
 
 Parsed<SyncArguments> finish_endpoints(CommandLine& line, const std::vector<std::string>& words,
                                        const SshCommands& commands, SyncArguments& arguments,
-                                       Result<std::optional<std::string>> parsed) {
+                                       const Result<std::optional<std::string>>& parsed) {
   if (parsed && !parsed->has_value()) {
     VF_TRY(with_help(line, check_keys(arguments.keys)));
     VF_TRY(with_help(line, check_output(arguments.output)));
@@ -107,7 +108,7 @@ Parsed<SyncArguments> finish_endpoints(CommandLine& line, const std::vector<std:
     VF_TRY(set_endpoints(line, words, commands, arguments));
     arguments.options.itemize = arguments.output.itemize;
   }
-  return finish(std::move(parsed), arguments);
+  return finish(parsed, arguments);
 }
 
 }  // namespace
@@ -159,8 +160,8 @@ Parsed<SyncArguments> parse_sync(const std::vector<std::string>& arguments) {
   add_progress(line, result.output);
   add_output(line, result.output);
 
-  auto parsed = line.parse(arguments);
-  return finish_endpoints(line, words, commands, result, std::move(parsed));
+  const auto parsed = line.parse(arguments);
+  return finish_endpoints(line, words, commands, result, parsed);
 }
 
 Parsed<SyncArguments> parse_verify(const std::vector<std::string>& arguments) {
@@ -196,8 +197,8 @@ Parsed<SyncArguments> parse_verify(const std::vector<std::string>& arguments) {
   add_progress(line, result.output);
   add_output(line, result.output);
 
-  auto parsed = line.parse(arguments);
-  return finish_endpoints(line, words, commands, result, std::move(parsed));
+  const auto parsed = line.parse(arguments);
+  return finish_endpoints(line, words, commands, result, parsed);
 }
 
 namespace {
@@ -269,9 +270,9 @@ Parsed<ServeArguments> parse_serve(const std::vector<std::string>& arguments) {
                  std::string(kExitCodes)});
   ServeArguments result;
   declare_serve(line, result);
-  auto parsed = line.parse(arguments);
+  const auto parsed = line.parse(arguments);
   if (parsed && !parsed->has_value()) VF_TRY(check_serve(line, result));
-  return finish(std::move(parsed), result);
+  return finish(parsed, result);
 }
 
 namespace {
@@ -289,6 +290,42 @@ Status check_identity(std::string_view identity) {
 }
 
 }  // namespace
+
+Parsed<MoverArguments> parse_mover(const std::vector<std::string>& arguments) {
+  CommandLine line(
+      {.name = "mover",
+       .synopsis = "source|destination [--metrics ADDR:PORT]",
+       .description =
+           "The entry point of the controller's Jobs: moves one volume once and ends. A source "
+           "pushes to a destination; a destination waits for one transfer. All settings come from "
+           "environment variables VOLFERRY_...; docs/mover.md lists them. Events and the result "
+           "are JSON lines on standard output.",
+       .epilog = "Example:\n"
+                 "  VOLFERRY_ADDRESS=replica.example VOLFERRY_VOLUME=/srv/data "
+                 "VOLFERRY_KEYS=/etc/volferry/keys \\\n"
+                 "    volferry mover source\n"});
+  MoverArguments result;
+  std::vector<std::string> words;
+  line.endpoints(words);
+  line.value(
+      "--metrics", "ADDR:PORT",
+      [&result](std::string_view text) -> Status {
+        result.metrics.emplace();
+        if (text == "off") return {};
+        VF_ASSIGN(*result.metrics, mover::parse_metrics_address(text));
+        return {};
+      },
+      "where /metrics, /healthz and /progress are served, or off (default: VOLFERRY_METRICS, else "
+      "[::]:9100)");
+  const auto parsed = line.parse(arguments);
+  if (parsed && !parsed->has_value()) {
+    const bool source = words == std::vector<std::string>{"source"};
+    if (!source && words != std::vector<std::string>{"destination"})
+      return line.usage_error("one role is needed: source or destination");
+    result.role = source ? mover::Role::kSource : mover::Role::kDestination;
+  }
+  return finish(parsed, result);
+}
 
 Parsed<KeygenArguments> parse_keygen(const std::vector<std::string>& arguments) {
   CommandLine line(
@@ -358,6 +395,7 @@ struct CommandRow {
 constexpr CommandRow kCommands[] = {
     {"sync", "make one volume identical to another"},
     {"serve", "serve a volume to clients over TLS, or over ssh with --stdio"},
+    {"mover", "one transfer for a Kubernetes Job, settings from the environment"},
     {"verify", "compare two volumes completely"},
     {"bench", "measure this machine"},
     {"keygen", "make a pre-shared key"},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/endpoint.h"
+#include "cli/mover/settings.h"
 
 #include "engine/base/error.h"
 #include "engine/options.h"
@@ -20,6 +21,7 @@ enum class When { kAuto, kOn, kOff };
 // What is shown of the work.
 struct OutputArguments {
   When progress = When::kAuto;
+  std::chrono::milliseconds progress_interval{1000};  // of JSON events within a phase
   bool itemize = false;
   bool json = false;
   bool stats = false;
@@ -61,6 +63,12 @@ struct ServeArguments {
   OutputArguments output;
 };
 
+struct MoverArguments {
+  mover::Role role = mover::Role::kSource;
+  // Nothing: as the environment says. Without an address in it: none is served.
+  std::optional<std::optional<ListenAddress>> metrics;
+};
+
 struct KeygenArguments {
   std::string identity = "volferry";
   std::string output;  // empty: standard output
@@ -88,6 +96,7 @@ using Parsed = Result<std::variant<Arguments, Help>>;
 Parsed<SyncArguments> parse_sync(const std::vector<std::string>& arguments);
 Parsed<SyncArguments> parse_verify(const std::vector<std::string>& arguments);
 Parsed<ServeArguments> parse_serve(const std::vector<std::string>& arguments);
+Parsed<MoverArguments> parse_mover(const std::vector<std::string>& arguments);
 Parsed<KeygenArguments> parse_keygen(const std::vector<std::string>& arguments);
 Parsed<BenchArguments> parse_bench(const std::vector<std::string>& arguments);
 Parsed<VersionArguments> parse_version(const std::vector<std::string>& arguments);

@@ -16,9 +16,9 @@ struct CommandEntry {
   int (*run)(const CommandArguments&, Console&);
 };
 constexpr CommandEntry kEntries[] = {
-    {"sync", sync_command},         {"serve", serve_command},   {"verify", verify_command},
-    {"bench", bench_command},       {"keygen", keygen_command}, {"version", version_command},
-    {"--version", version_command},
+    {"sync", sync_command},       {"serve", serve_command},       {"mover", mover_command},
+    {"verify", verify_command},   {"bench", bench_command},       {"keygen", keygen_command},
+    {"version", version_command}, {"--version", version_command},
 };
 
 int print_main_help(Console& console) {
@@ -30,7 +30,7 @@ int dispatch(const CommandArguments& arguments, Console& console) {
   if (arguments.empty())
     return report_failure(
         {Code::kUsage, 0,
-         "no command was given: sync, serve, verify, bench, keygen or version; see "
+         "no command was given: sync, serve, mover, verify, bench, keygen or version; see "
          "'volferry --help'"},
         arguments, console);
   const std::string& word = arguments.front();

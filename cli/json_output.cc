@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::chrono::milliseconds kProgressInterval{1000};
-
 // Strings are valid UTF-8 after escaping, so dumping never throws.
 std::string line_of(const Json& event) { return event.dump(-1, ' ', false); }
 
@@ -44,8 +42,15 @@ std::string_view command_name(CommandKind kind) {
       return "verify";
     case CommandKind::kServe:
       return "serve";
+    case CommandKind::kMoverSource:
+    case CommandKind::kMoverDestination:
+      return "mover";
   }
   return "";
+}
+
+bool is_mover(CommandKind kind) {
+  return kind == CommandKind::kMoverSource || kind == CommandKind::kMoverDestination;
 }
 
 class JsonOutput : public Output {
@@ -60,6 +65,9 @@ class JsonOutput : public Output {
     Json event = {{"event", "start"}, {"command", command_name(work_.kind)}};
     if (work_.kind == CommandKind::kServe) {
       event["root"] = escape_bytes(work_.source);
+    } else if (is_mover(work_.kind)) {
+      event["role"] = work_.kind == CommandKind::kMoverSource ? "source" : "destination";
+      event["volume"] = escape_bytes(work_.source);
     } else {
       event["source"] = escape_bytes(work_.source);
       event["destination"] = escape_bytes(work_.destination);
@@ -102,9 +110,10 @@ class JsonOutput : public Output {
     const TimePoint now = clock_();
     const bool new_phase = snapshot.phase != meter_.snapshot().phase;
     meter_.update(snapshot, now);
-    if (!new_phase && emitted_ && now - *emitted_ < kProgressInterval) return;
+    if (!new_phase && emitted_ && now - *emitted_ < arguments_.progress_interval) return;
     emitted_ = now;
-    emit(progress_event(), true);
+    console_.out(progress_json(meter_));
+    console_.flush_out();
   }
 
   void finish(const Summary& summary, int exit_code) override {
@@ -115,20 +124,6 @@ class JsonOutput : public Output {
   }
 
  private:
-  Json progress_event() const {
-    const ProgressSnapshot& now = meter_.snapshot();
-    const auto left = meter_.remaining();
-    return {{"event", "progress"},
-            {"phase", phase_name(now.phase)},
-            {"total_known", now.total_known},
-            {"files_done", now.files_done},
-            {"files_total", now.files_total},
-            {"bytes_done", now.bytes_done},
-            {"bytes_total", now.bytes_total},
-            {"bytes_per_s", static_cast<std::uint64_t>(meter_.bytes_per_second())},
-            {"eta_s", left ? Json(left->count()) : Json(nullptr)}};
-  }
-
   // Items come in great numbers and wait in the stream's buffer; what a reader waits for goes out
   // at once.
   void emit(const Json& event, bool flush) {
@@ -150,6 +145,20 @@ class JsonOutput : public Output {
 std::string result_name(int exit_code) {
   if (exit_code == 0) return "ok";
   return exit_code == 3 || exit_code == 4 ? "partial" : "failed";
+}
+
+std::string progress_json(const ProgressMeter& meter) {
+  const ProgressSnapshot& now = meter.snapshot();
+  const auto left = meter.remaining();
+  return line_of({{"event", "progress"},
+                  {"phase", phase_name(now.phase)},
+                  {"total_known", now.total_known},
+                  {"files_done", now.files_done},
+                  {"files_total", now.files_total},
+                  {"bytes_done", now.bytes_done},
+                  {"bytes_total", now.bytes_total},
+                  {"bytes_per_s", static_cast<std::uint64_t>(meter.bytes_per_second())},
+                  {"eta_s", left ? Json(left->count()) : Json(nullptr)}});
 }
 
 std::string summary_json(const Summary& summary, int exit_code) {

@@ -61,6 +61,8 @@ CommandLine::Convert pattern(std::vector<FilterRule>& rules, bool include) {
   };
 }
 
+}  // namespace
+
 Status set_compress(SyncOptions& options, std::string_view text) {
   options.compress_level = 0;
   if (text == "auto") {
@@ -80,7 +82,23 @@ Status set_compress(SyncOptions& options, std::string_view text) {
   return {};
 }
 
-}  // namespace
+ResourceConverters resource_converters(SyncOptions& options) {
+  return {.streams = count(options.streams, 1, kMaxStreams),
+          .threads = count(options.threads, 1, kMaxThreads),
+          .memory = [&options](std::string_view text) -> Status {
+            VF_ASSIGN(options.memory_bytes, parse_size(text));
+            if (options.memory_bytes < kMinMemoryBytes)
+              return fail_with(Code::kUsage,
+                               fmt::format("'{}' is too little, at least 32Mi is needed", text));
+            return {};
+          },
+          .io = choice(options.io, {{"auto", IoChoice::kAuto},
+                                    {"uring", IoChoice::kUring},
+                                    {"threads", IoChoice::kThreads}}),
+          .direct = choice(options.direct, {{"auto", DirectChoice::kAuto},
+                                            {"on", DirectChoice::kOn},
+                                            {"off", DirectChoice::kOff}})};
+}
 
 void add_selection(CommandLine& line, SyncOptions& options) {
   line.group("Selection (the first pattern that matches decides, in the order given)");
@@ -113,6 +131,7 @@ void add_attributes(CommandLine& line, SyncOptions& options) {
 }
 
 void add_limits(CommandLine& line, SyncOptions& options) {
+  const ResourceConverters convert = resource_converters(options);
   line.group("Resources");
   line.value(
       "--bwlimit", "RATE",
@@ -121,29 +140,15 @@ void add_limits(CommandLine& line, SyncOptions& options) {
         return {};
       },
       "bytes a second over all streams, such as 50M or 1.5Gi; 0: no limit (default)");
-  line.value("--streams", "N", count(options.streams, 1, kMaxStreams),
+  line.value("--streams", "N", convert.streams,
              "connections (default: chosen by the round-trip time)");
-  line.value("--threads", "N", count(options.threads, 1, kMaxThreads),
-             "worker threads (default: one a core, at most 8)");
-  line.value(
-      "--memory", "SIZE",
-      [&options](std::string_view text) -> Status {
-        VF_ASSIGN(options.memory_bytes, parse_size(text));
-        if (options.memory_bytes < kMinMemoryBytes)
-          return fail_with(Code::kUsage,
-                           fmt::format("'{}' is too little, at least 32Mi is needed", text));
-        return {};
-      },
-      "bound on buffers and tables of this process (default 512Mi), whatever the volume's size");
-  line.value("--io", "PATH",
-             choice(options.io, {{"auto", IoChoice::kAuto},
-                                 {"uring", IoChoice::kUring},
-                                 {"threads", IoChoice::kThreads}}),
+  line.value("--threads", "N", convert.threads, "worker threads (default: one a core, at most 8)");
+  line.value("--memory", "SIZE", convert.memory,
+             "bound on buffers and tables of this process (default 512Mi), whatever the volume's "
+             "size");
+  line.value("--io", "PATH", convert.io,
              "auto, uring or threads; auto (default) uses io_uring where the kernel lets it");
-  line.value("--direct", "WHEN",
-             choice(options.direct, {{"auto", DirectChoice::kAuto},
-                                     {"on", DirectChoice::kOn},
-                                     {"off", DirectChoice::kOff}}),
+  line.value("--direct", "WHEN", convert.direct,
              "auto, on or off: O_DIRECT for large files and devices");
 }
 

@@ -22,6 +22,15 @@ void add_psk_identity(CommandLine& line, KeyArguments& keys);
 void add_output(CommandLine& line, OutputArguments& output);
 void add_progress(CommandLine& line, OutputArguments& output);
 
+// The values of single options, for whoever reads them from elsewhere. `auto`, `off`, `zstd`,
+// `zstd:LEVEL`:
+Status set_compress(SyncOptions& options, std::string_view text);
+// The targets outlive the converters.
+struct ResourceConverters {
+  CommandLine::Convert streams, threads, memory, io, direct;
+};
+ResourceConverters resource_converters(SyncOptions& options);
+
 // Contradictions within a set; kUsage without the pointer to the help.
 Status check_keys(const KeyArguments& keys);
 Status check_output(const OutputArguments& output);

@@ -13,12 +13,12 @@
 
 namespace volferry::cli {
 
-enum class CommandKind { kSync, kVerify, kServe };
+enum class CommandKind { kSync, kVerify, kServe, kMoverSource, kMoverDestination };
 
 // What the work is about; stated once at the start.
 struct Work {
   CommandKind kind = CommandKind::kSync;
-  std::string source;
+  std::string source;  // of a server or mover: its volume
   std::string destination;
   bool remote = false;
   bool dry_run = false;

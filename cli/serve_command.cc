@@ -2,24 +2,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <memory>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/credentials.h"
 #include "cli/logger.h"
 #include "cli/output.h"
+#include "cli/service.h"
 #include "cli/signals.h"
 
-#include "engine/base/buffer.h"
 #include "engine/sync.h"
-#include "engine/transport/wire/limits.h"
 
 namespace volferry::cli {
 
 namespace {
-
-constexpr unsigned kMaxSessionStreams = 16;
 
 ServeOptions serve_options(const ServeArguments& arguments) {
   ServeOptions options;
@@ -32,49 +28,16 @@ ServeOptions serve_options(const ServeArguments& arguments) {
   return options;
 }
 
-// Where received bytes land. Sessions share it; what it cannot hold goes to the heap, within the
-// credit of each session.
-struct ReceiveBuffers {
-  std::uint64_t credit = 0;
-  std::unique_ptr<base::BufferPool> pool;
-};
-Result<ReceiveBuffers> make_receive_buffers(const ServeArguments& arguments, unsigned streams) {
-  // An eighth of the memory, as the engine has it for the client's end.
-  ReceiveBuffers buffers;
-  buffers.credit = std::clamp<std::uint64_t>(arguments.limits.memory_bytes / 8, 4 * wire::kMaxBody,
-                                             64 * wire::kMaxBody);
-  const auto slots = static_cast<unsigned>(buffers.credit / wire::kMaxBody) + streams;
-  VF_ASSIGN(buffers.pool, base::BufferPool::create(slots, wire::kMaxBody));
-  return buffers;
-}
-
-// A server and what it needs for as long as it lives.
-struct Service {
-  ReceiveBuffers buffers;
-  std::unique_ptr<transport::Server> server;  // ends before the buffers
-};
 Result<Service> make_service(const ServeArguments& arguments, base::Logger& logger) {
-  const unsigned streams =
-      arguments.limits.streams != 0 ? arguments.limits.streams : kMaxSessionStreams;
-  Service service;
-  VF_ASSIGN(service.buffers, make_receive_buffers(arguments, streams));
-  transport::ServerOptions options;
+  VF_ASSIGN(transport::ServerOptions options, with_server_keys({}, arguments.keys));
   options.listen_host = arguments.listen.host;
   options.port = arguments.listen.port;
-  options.channel.logger = &logger;
-  options.channel.streams = streams;
-  options.channel.bandwidth_limit = arguments.limits.bandwidth_limit;
-  options.channel.idle_timeout = arguments.limits.timeout;
-  options.channel.data_credit = service.buffers.credit;
-  options.channel.receive_pool = service.buffers.pool.get();
-  VF_ASSIGN(options, with_server_keys(std::move(options), arguments.keys));
   // A client of a server that serves nothing would learn it too late.
   if (::access(arguments.root.c_str(), F_OK) != 0) {
     return fail_with(Code::kUsage, "no such file or directory: " + arguments.root +
                                        "; make it first, or name another --root");
   }
-  VF_ASSIGN(service.server, transport::Server::create(options));
-  return service;
+  return start_service(std::move(options), arguments.limits, logger);
 }
 
 int serve_tls(const ServeArguments& arguments, const CommandArguments& raw, Console& console) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+
+#include "cli/mover/run.h"
+#include "cli/output.h"
+#include "cli/service.h"
+
+namespace volferry::cli::mover {
+
+namespace {
+
+// A session that came to its end: all, or all but the items that were named.
+bool completed(const Summary& summary) {
+  const int code = summary.exit_code();
+  return code == 0 || code == exit_code(Code::kItemFailed) ||
+         code == exit_code(Code::kSourceChanged);
+}
+
+// Ends whose reason is the volume here, so that the next source would meet it too. A refusal that
+// the peer sent is its own affair, whatever its code.
+bool own_fault(const Summary& summary) {
+  if (!summary.fatal || summary.fatal->context.starts_with("peer: ")) return false;
+  const Code code = summary.fatal->code;
+  return code == Code::kDestinationFull || code == Code::kDestinationWrite ||
+         code == Code::kDestinationTooSmall;
+}
+
+ServeOptions serve_options(const RunParts& parts) {
+  ServeOptions options;
+  options.root = parts.volume;
+  options.allow_pull = false;
+  options.once = true;  // one after the other
+  options.whole_pushes = true;
+  options.confine = false;  // the whole process is
+  options.limits = parts.settings.options;
+  options.limits.check_peer = peer_check(parts);
+  return options;
+}
+
+}  // namespace
+
+Summary run_destination(const RunParts& parts,
+                        const std::function<void(const std::string&)>& listening) {
+  const auto begin = std::chrono::steady_clock::now();
+  transport::ServerOptions server_options;
+  server_options.listen_host = parts.settings.listen.host;
+  server_options.port = parts.settings.listen.port;
+  server_options.psk = parts.keys;
+  auto service = start_service(std::move(server_options), parts.settings.options, parts.logger);
+  if (!service) return failed_summary(service.error());
+  listening(service->server->address());
+
+  const ServeOptions options = serve_options(parts);
+  for (;;) {
+    Summary last = failed_summary({Code::kTerminated, 0, "terminated while waiting for a source"});
+    const int code =
+        run_serve(*service->server, options, parts.observer, parts.logger, parts.stop, &last);
+    parts.live.end_session();
+    last.elapsed_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (completed(last) || own_fault(last)) return last;
+    if (const int stop = parts.stop.load(); stop != 0) {
+      const Code why =
+          stop == exit_code(Code::kInterrupted) ? Code::kInterrupted : Code::kTerminated;
+      if (last.exit_code() != stop) last.fatal = Error{why, 0, "terminated"};
+      return last;
+    }
+    // Without a session, and not told to stop: the listener itself is broken.
+    const bool waiting = last.fatal && last.fatal->code == Code::kTerminated;
+    if (waiting) {
+      last.fatal = Error{Code::kInternal, 0,
+                         "the server stopped accepting, exit code " + std::to_string(code)};
+      return last;
+    }
+    parts.logger.log(base::LogLevel::kInfo, "waiting for the next source");
+  }
+}
+
+}  // namespace volferry::cli::mover
