@@ -145,6 +145,14 @@ type Retry struct {
 	// Generation of the resource whose attempt failed; an edit of the spec starts anew.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// Requests that failed and are still to be served; Source only.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	Requests []string `json:"requests,omitempty"`
+	// AttemptID of the sync that failed, which the next one repeats; Source only.
+	// +optional
+	AttemptID string `json:"attemptID,omitempty"`
 }
 
 // VolumeSize is a capacity; kept as a quantity so that it reads as in a claim.

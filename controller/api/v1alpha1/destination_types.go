@@ -166,6 +166,9 @@ type Received struct {
 	Bytes int64 `json:"bytes,omitempty"`
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+	// JobUID of the receive Job, which tells two transfers apart.
+	// +optional
+	JobUID string `json:"jobUID,omitempty"`
 }
 
 // DestinationLineage is the lineage of a Destination, with the volume it receives.
@@ -214,6 +217,9 @@ type DestinationStatus struct {
 	PendingImage *PendingImage `json:"pendingImage,omitempty"`
 	// +optional
 	LastReceived *Received `json:"lastReceived,omitempty"`
+	// PeerSize is the size of the source's volume, as the Source said when it connected last.
+	// +optional
+	PeerSize *VolumeSize `json:"peerSize,omitempty"`
 	// +optional
 	Lineage *DestinationLineage `json:"lineage,omitempty"`
 	// +optional

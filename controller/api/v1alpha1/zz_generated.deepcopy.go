@@ -189,6 +189,11 @@ func (in *DestinationStatus) DeepCopyInto(out *DestinationStatus) {
 		*out = new(Received)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.PeerSize != nil {
+		in, out := &in.PeerSize, &out.PeerSize
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.Lineage != nil {
 		in, out := &in.Lineage, &out.Lineage
 		*out = new(DestinationLineage)
@@ -453,6 +458,11 @@ func (in *Retry) DeepCopyInto(out *Retry) {
 	if in.NextAttempt != nil {
 		in, out := &in.NextAttempt, &out.NextAttempt
 		*out = (*in).DeepCopy()
+	}
+	if in.Requests != nil {
+		in, out := &in.Requests, &out.Requests
+		*out = make([]string, len(*in))
+		copy(*out, *in)
 	}
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/metrics"
+	"volferry.io/controller/internal/moverresult"
+	"volferry.io/controller/internal/params"
+)
+
+// listen keeps a receive mover running, one Job for each transfer, and takes in what it received.
+func (r *destinationRun) listen(ctx context.Context) error {
+	if r.destination.Spec.Paused {
+		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPaused, "spec.paused is set; nobody listens")
+		return r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet))
+	}
+	if err := r.pauseAfterFailure(ctx); err != nil {
+		return err
+	}
+	mover, err := r.ensureJob(ctx, r.jobInput())
+	if err != nil {
+		return err
+	}
+	if !mover.finished() {
+		return r.watchListener(ctx, mover)
+	}
+	result := mover.result(moverresult.Destination)
+	r.destination.Status.LatestMover = latestMover(result)
+	if moverresult.Complete(result.ExitCode) {
+		return r.received(ctx, mover, result)
+	}
+	return r.receiveFailed(ctx, mover, result)
+}
+
+// pauseAfterFailure waits until the next listener is due; for good after a permanent failure, until the resource is
+// edited.
+func (r *destinationRun) pauseAfterFailure(ctx context.Context) error {
+	retry := r.destination.Status.Retry
+	if retry == nil {
+		return nil
+	}
+	if retry.Generation != r.destination.Generation {
+		r.destination.Status.Retry = nil
+		return nil
+	}
+	if !retry.Permanent && (retry.NextAttempt == nil || !r.now.Before(retry.NextAttempt.Time)) {
+		return nil
+	}
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, r.failureMessage())
+	if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet)); err != nil {
+		return err
+	}
+	if retry.Permanent {
+		return errStalled
+	}
+	return lookAgain("the next try", until(r.now, retry.NextAttempt.Time))
+}
+
+func (r *destinationRun) failureMessage() string {
+	retry, mover := r.destination.Status.Retry, r.destination.Status.LatestMover
+	message := fmt.Sprintf("%d failures in a row", retry.Failures)
+	if mover != nil {
+		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, mover.LogTail)
+	}
+	if retry.Permanent {
+		return "stopped, a retry would fail in the same way: edit the Destination once the cause is mended; " + message
+	}
+	return message
+}
+
+// jobInput of the listener. Each completed transfer is followed by a listener of its own.
+func (r *destinationRun) jobInput() build.JobInput {
+	transfer := params.Transfer{ReplicationID: r.destination.Spec.ReplicationID}
+	status := &r.destination.Status
+	if status.Lineage != nil {
+		transfer.Epoch, transfer.Seq, transfer.SourceVolumeID = status.Lineage.Epoch, status.Lineage.Seq, status.Lineage.SourceVolumeID
+	}
+	// The size is left out: it changes when the claim is bound or grown, and would make another Job each time.
+	env := r.params.MoverEnv(transfer)
+	failures := int32(0)
+	if status.Retry != nil {
+		failures = status.Retry.Failures
+	}
+	received := ""
+	if status.LastReceived != nil {
+		received = status.LastReceived.JobUID
+	}
+	return build.JobInput{
+		Child:         r.child(r.childSet),
+		Image:         r.Options.MoverImage,
+		PullSecrets:   r.Options.PullSecrets,
+		Role:          "destination",
+		Env:           env,
+		ClaimName:     r.childSet,
+		VolumeMode:    r.params.VolumeMode,
+		SecretName:    r.childSet,
+		SecretVersion: r.keyVersion,
+		Attempt:       fmt.Sprintf("after %s, %d failures", received, failures),
+		Privileged:    r.privileged,
+		Pod:           r.params.Common,
+	}
+}
+
+// watchListener says whether the listener is ready, and shows the progress of a transfer.
+func (r *destinationRun) watchListener(ctx context.Context, mover moverJob) error {
+	if !mover.running() {
+		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "the listener starts: "+mover.whyPending())
+		return lookAgain("the listener to start", progressPoll)
+	}
+	r.destination.Status.MethodStatus = r.showProgress(ctx, mover, r.destination.Status.MethodStatus)
+	if r.destination.Status.MethodStatus[moverresult.KeyProgressPhase] != "" {
+		r.destination.Status.Staging.Dirty = true
+		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonSyncInProgress, "a transfer is being received")
+	} else {
+		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonListening, "a mover listens for the Source")
+	}
+	return lookAgain("the transfer", progressPoll)
+}
+
+// received takes a completed transfer in: first on record, then an image is made of it, then the next listener starts.
+func (r *destinationRun) received(ctx context.Context, mover moverJob, result *moverresult.Result) error {
+	status := &r.destination.Status
+	bytes := result.WireReceived
+	seq := result.Seq
+	if seq == 0 && status.LastReceived != nil {
+		// Pushed by hand, without a number.
+		seq = status.LastReceived.Seq
+	}
+	status.LastReceived = &v1alpha1.Received{
+		Seq: seq, FinalSyncID: result.FinalSyncID, Bytes: bytes, Time: &metav1.Time{Time: r.now}, JobUID: string(mover.job.UID),
+	}
+	if status.Lineage == nil {
+		status.Lineage = &v1alpha1.DestinationLineage{}
+	}
+	status.Lineage.Seq = seq
+	if peer := result.Peer; peer != nil {
+		status.Lineage.ReplicationID = r.destination.Spec.ReplicationID
+		status.Lineage.Epoch = peer.Epoch
+		if peer.SourceVolumeID != "" {
+			status.Lineage.SourceVolumeID = peer.SourceVolumeID
+		}
+		status.PeerSize = sizeOf(peer.Size)
+	}
+	status.Staging.Dirty = false
+	status.Retry = nil
+	status.MethodStatus = withoutProgress(status.MethodStatus)
+	r.report("bytesReceived", fmt.Sprint(bytes))
+	r.report("engineVersion", result.EngineVersion)
+	r.report("protocol", result.Protocol)
+	r.set.True(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonVerified, "the Source has completed a transfer")
+	r.planImage(seq, result.FinalSyncID, string(mover.job.UID))
+	if err := r.persist(ctx); err != nil {
+		return err
+	}
+	r.shown.forget(mover.job.UID)
+	metrics.Success(r.labels(), r.now, time.Duration(result.ElapsedSeconds*float64(time.Second)), bytes, result.MatchedBytes)
+	r.note(r.destination, corev1.EventTypeNormal, "TransferCompleted", "Receive", "transfer %d: %d bytes received", seq, bytes)
+	return lookAgain("the image", time.Millisecond)
+}
+
+func sizeOf(bytes int64) *quantity {
+	if bytes <= 0 {
+		return nil
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI)
+}
+
+// receiveFailed puts the next listener off, or stops.
+func (r *destinationRun) receiveFailed(ctx context.Context, mover moverJob, result *moverresult.Result) error {
+	status := &r.destination.Status
+	if status.Retry == nil {
+		status.Retry = &v1alpha1.Retry{}
+		r.note(r.destination, corev1.EventTypeWarning, "TransferFailed", "Receive", "%s", result.Summary())
+	}
+	retry := status.Retry
+	retry.Failures++
+	retry.Generation = r.destination.Generation
+	retry.Permanent = mover.permanent(result)
+	retry.NextAttempt = nil
+	if !retry.Permanent {
+		retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(retry.Failures))}
+	}
+	status.MethodStatus = withoutProgress(status.MethodStatus)
+	if result.Peer != nil {
+		status.PeerSize = sizeOf(result.Peer.Size)
+	}
+	if err := r.persist(ctx); err != nil {
+		return err
+	}
+	r.shown.forget(mover.job.UID)
+	metrics.Failure(r.labels(), result.Reason)
+	return r.pauseAfterFailure(ctx)
+}

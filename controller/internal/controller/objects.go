@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"volferry.io/controller/internal/names"
+)
+
+// fieldOwner of everything that is applied.
+const fieldOwner = client.FieldOwner("volferry")
+
+// apply brings a child into the state of the object by server-side apply, and reads the result back into it.
+func apply(ctx context.Context, c client.Client, object client.Object) error {
+	kind, err := apiutil.GVKForObject(object, c.Scheme())
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	// Not ours: what the API server and other controllers fill in.
+	delete(content, "status")
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kind)
+	dropEmptyTimes(u.Object)
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply %s %s/%s: %w", kind.Kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, object)
+}
+
+// dropEmptyTimes removes the null creationTimestamps that Go's types write into every metadata.
+func dropEmptyTimes(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if time, there := v["creationTimestamp"]; there && time == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, inner := range v {
+			dropEmptyTimes(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			dropEmptyTimes(inner)
+		}
+	}
+}
+
+// removal of children of one owner.
+type removal struct {
+	client client.Client
+	reader client.Reader
+	owner  client.Object
+}
+
+// gone deletes the object of that key if it is ours, and tells whether it is no more. What it holds is gone first: a Job
+// stays until its pods are. An object without our labels is left alone and an error.
+func (r removal) gone(ctx context.Context, key client.ObjectKey, object client.Object) (bool, error) {
+	if err := r.reader.Get(ctx, key, object); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	if !object.GetDeletionTimestamp().IsZero() {
+		return false, nil
+	}
+	if !names.Deletable(object, r.owner) {
+		return false, fmt.Errorf("%T %s is not a child of %s: it lacks our labels; remove or rename it", object, key, r.owner.GetName())
+	}
+	err := r.client.Delete(ctx, object,
+		client.Preconditions{UID: ptr.To(object.GetUID())},
+		client.PropagationPolicy("Foreground"))
+	return false, client.IgnoreNotFound(err)
+}

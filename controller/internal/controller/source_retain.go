@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+)
+
+// retainVolume keeps the volume from going with its claim, so that a final sync is still possible. The policy it had is
+// remembered twice before: in the status, and on the volume by the same write that changes the policy.
+func (r *sourceRun) retainVolume(ctx context.Context) error {
+	pv := &corev1.PersistentVolume{}
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: r.source.Status.SourceVolume.PVName}, pv); err != nil {
+		return fmt.Errorf("read volume %s: %w", r.source.Status.SourceVolume.PVName, err)
+	}
+	original, taken := pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy]
+	if !ptr.Deref(r.source.Spec.RetainSourceVolume, true) {
+		if taken {
+			return r.giveBackPolicy(ctx, pv)
+		}
+		return nil
+	}
+	if !taken {
+		original = string(pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+	r.source.Status.SourceVolume.OriginalReclaimPolicy = original
+	if taken && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return nil
+	}
+	if err := r.persist(ctx); err != nil {
+		return err
+	}
+	return r.patchPolicy(ctx, pv, corev1.PersistentVolumeReclaimRetain, original)
+}
+
+// giveBackPolicy restores the policy that the volume had, unless another Source still needs it retained.
+func (r *sourceRun) giveBackPolicy(ctx context.Context, pv *corev1.PersistentVolume) error {
+	original := pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy]
+	if original == "" {
+		return nil
+	}
+	list := &v1alpha1.SourceList{}
+	if err := r.APIReader.List(ctx, list, client.InNamespace(r.source.Namespace)); err != nil {
+		return fmt.Errorf("look for other Sources of volume %s: %w", pv.Name, err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.UID != r.source.UID && other.DeletionTimestamp.IsZero() && other.Status.SourceVolume != nil &&
+			other.Status.SourceVolume.PVName == pv.Name && ptr.Deref(other.Spec.RetainSourceVolume, true) {
+			return nil
+		}
+	}
+	return r.patchPolicy(ctx, pv, corev1.PersistentVolumeReclaimPolicy(original), "")
+}
+
+// patchPolicy sets the reclaim policy together with the memory of the original one; empty removes it.
+func (b *base) patchPolicy(ctx context.Context, pv *corev1.PersistentVolume, policy corev1.PersistentVolumeReclaimPolicy, original string) error {
+	patched := pv.DeepCopy()
+	patched.Spec.PersistentVolumeReclaimPolicy = policy
+	if original == "" {
+		delete(patched.Annotations, v1alpha1.AnnotationOriginalReclaimPolicy)
+	} else {
+		if patched.Annotations == nil {
+			patched.Annotations = map[string]string{}
+		}
+		patched.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] = original
+	}
+	err := b.Client.Patch(ctx, patched, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("set the reclaim policy of volume %s: %w", pv.Name, err)
+	}
+	return nil
+}
+
+// finalize stops what runs, removes the copies, and gives the volume its policy back.
+func (r *sourceRun) finalize(ctx context.Context) error {
+	if err := r.removeChildren(ctx); err != nil {
+		return err
+	}
+	if recorded := r.source.Status.SourceVolume; recorded != nil {
+		pv := &corev1.PersistentVolume{}
+		err := r.APIReader.Get(ctx, client.ObjectKey{Name: recorded.PVName}, pv)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("read volume %s: %w", recorded.PVName, err)
+		default:
+			if err := r.giveBackPolicy(ctx, pv); err != nil {
+				return err
+			}
+			if pv.Status.Phase == corev1.VolumeReleased {
+				r.note(r.source, corev1.EventTypeNormal, "VolumeRetained", "Finalize",
+					"volume %s has no claim any more; its reclaim policy is %s again", pv.Name, recorded.OriginalReclaimPolicy)
+			}
+		}
+	}
+	r.forget(client.ObjectKeyFromObject(r.source))
+	return r.release(ctx, r.source)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/volume"
+)
+
+// findVolume looks the claim and its volume up, and records which volume it is. A Source without a claim is dormant, not
+// failed: it is the reverse relation that awaits a promotion.
+func (r *sourceRun) findVolume(ctx context.Context) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	key := client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source}
+	if err := r.APIReader.Get(ctx, key, claim); err != nil {
+		if apierrors.IsNotFound(err) {
+			return r.dormant(fmt.Sprintf("claim %s does not exist; the Source starts once it does", key.Name))
+		}
+		return err
+	}
+	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" {
+		return r.dormant(fmt.Sprintf("claim %s is %s, not Bound", key.Name, phaseOf(claim)))
+	}
+	pv := &corev1.PersistentVolume{}
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); err != nil {
+		return fmt.Errorf("read the volume of claim %s: %w", key.Name, err)
+	}
+	r.claim = claim
+	return r.recordVolume(ctx, pv)
+}
+
+func phaseOf(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Status.Phase == "" {
+		return "Pending"
+	}
+	return string(claim.Status.Phase)
+}
+
+// dormant waits for the claim, which is watched.
+func (r *sourceRun) dormant(message string) error {
+	r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSourcePVCNotFound, message)
+	r.set.False(v1alpha1.ConditionSynchronizing, r.waitingReason(), message)
+	return waitFor("the claim")
+}
+
+// recordVolume keeps the volume's identity. Another volume under the same claim's name is not replicated before somebody
+// says that this is meant: a new, empty one would wipe the replica.
+func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolume) error {
+	identity := volume.Of(pv)
+	known := r.source.Status.SourceVolume
+	if known != nil && known.HandleHash != "" && known.HandleHash != identity.HandleHash {
+		token := build.Hash([]string{known.HandleHash, identity.HandleHash, string(r.source.UID)})[:12]
+		if !slices.Contains(r.source.Spec.Acknowledge, token) {
+			return r.volumeChanged(known, pv, token)
+		}
+		known = nil
+	}
+	recorded := &v1alpha1.SourceVolume{
+		PVCUID:     string(r.claim.UID),
+		PVName:     pv.Name,
+		Driver:     identity.Driver,
+		HandleHash: identity.HandleHash,
+		VolumeMode: string(ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)),
+		Capacity:   ptr.To(pv.Spec.Capacity[corev1.ResourceStorage]),
+	}
+	if known != nil {
+		recorded.OriginalReclaimPolicy = known.OriginalReclaimPolicy
+	}
+	r.source.Status.SourceVolume = recorded
+	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "the claim is bound")
+	if r.set.Reason(v1alpha1.ConditionPeerVerified) == "" || r.set.Reason(v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonSourceVolumeChanged {
+		r.set.Unknown(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonNotContacted, "no sync has reached the peer yet")
+	}
+	return nil
+}
+
+func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.PersistentVolume, token string) error {
+	message := fmt.Sprintf("claim %s is now bound to volume %s, it was %s; nothing is sent until spec.acknowledge has token=%s",
+		r.source.Spec.Source, pv.Name, known.PVName, token)
+	if r.set.Reason(v1alpha1.ConditionPeerVerified) != v1alpha1.ReasonSourceVolumeChanged {
+		r.note(r.source, corev1.EventTypeWarning, "SourcePVCReplaced", "CheckVolume", "%s", message)
+	}
+	r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonSourceVolumeChanged, message)
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
+	return errStalled
+}
