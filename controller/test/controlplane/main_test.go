@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+var plane *Plane
+
+func TestMain(m *testing.M) {
+	var err error
+	if os.Getenv(victimVariable) != "" {
+		beVictim()
+	}
+	if plane, err = Start(context.Background(), Options{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := plane.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
