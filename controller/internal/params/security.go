@@ -15,9 +15,10 @@ type moverSecurityContext struct {
 	Capabilities              *corev1.Capabilities `json:"capabilities,omitempty"`
 }
 
-// grantable are the capabilities that keeping metadata can need; no other is given to a mover.
+// grantable are the capabilities that keeping metadata can need; no other is given to a mover. The baseline pod security
+// standard permits each of them, so that the vault can be held to it.
 var grantable = []corev1.Capability{
-	"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SETGID", "SETUID",
+	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SETGID", "SETUID",
 }
 
 // Types that the baseline pod security standard permits.
