@@ -92,7 +92,10 @@ class Mover {
 
   int run() {
     const StopSignals signals(stop_);
-    const EndGuard guard(stop_, settings_.sync_timeout, [this] { end_overdue(); });
+    // How long a destination has to wait is not its own affair.
+    const bool limited = settings_.role == Role::kSource;
+    const EndGuard guard(stop_, limited ? settings_.sync_timeout : std::chrono::milliseconds(0),
+                         [this] { end_overdue(); });
     Summary summary = refused_ ? failed_summary(*refused_) : prepare_and_move();
     if (guard.timed_out() && summary.fatal) summary.fatal = sync_timeout_error();
     return finish(summary);

@@ -84,6 +84,7 @@ class Settings(MoverCase):
         )
         self.source(
             far.port,
+            ADDRESS="localhost",
             MEMORY="64Mi",
             THREADS=1,
             STREAMS=2,
