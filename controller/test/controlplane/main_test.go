@@ -4,6 +4,7 @@ package controlplane
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -12,6 +13,11 @@ import (
 var plane *Plane
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("skipped: starts a control plane, which is left out with -short")
+		os.Exit(0)
+	}
 	var err error
 	if os.Getenv(victimVariable) != "" {
 		beVictim()

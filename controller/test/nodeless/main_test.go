@@ -5,6 +5,7 @@ package nodeless
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -29,6 +30,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("skipped: starts a control plane, which is left out with -short")
+		os.Exit(0)
+	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.UseDevMode(true)))
 	code, err := runTests(m)
 	if err != nil {

@@ -28,6 +28,9 @@ var ErrNoLoopDevice = errors.New("no loop device can be had here")
 // NewStore makes a store in a folder, which must exist.
 func NewStore(root string) *Store { return &Store{root: root, devices: map[string]string{}} }
 
+// Root is the folder of the store. A volume of files lies in HANDLE/files below it.
+func (s *Store) Root() string { return s.root }
+
 // LoopDevicesWork says why block volumes cannot be made here, or nil. Tests skip with it.
 func (s *Store) LoopDevicesWork() error {
 	const probe = "probe-of-loop-devices"
