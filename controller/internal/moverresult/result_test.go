@@ -144,30 +144,47 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 	}
 }
 
-// The sample files are shared with the tests of the mover itself.
+// The samples in docs/ are those that the mover's own tests hold it to; those in testdata/ add other outcomes.
 func TestSamples(t *testing.T) {
-	files, err := filepath.Glob("testdata/result-*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no samples: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := Parse(string(text))
+	shared := files(t, "../../../docs/samples/mover/result.*.json")
+	for _, file := range append(shared, files(t, "testdata/result.*.json")...) {
+		got, err := Parse(read(t, file))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
-		want := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "result-"), ".json")
-		if word, _, _ := strings.Cut(want, "-"); string(got.Outcome) != word {
+		if word := strings.Split(filepath.Base(file), ".")[1]; !strings.HasPrefix(word, string(got.Outcome)) {
 			t.Errorf("%s: outcome %s", file, got.Outcome)
 		}
-		if got.Outcome == Failed && ReasonOf(got.ExitCode) != got.Reason {
-			t.Errorf("%s: reason %s, exit code %d means %s", file, got.Reason, got.ExitCode, ReasonOf(got.ExitCode))
+		if ReasonOf(got.ExitCode) != got.Reason || got.Outcome == Failed && got.Retryable == Permanent(got.ExitCode) {
+			t.Errorf("%s: reason %s, retryable %v, but exit code %d means %s", file, got.Reason, got.Retryable, got.ExitCode, ReasonOf(got.ExitCode))
 		}
 	}
+}
+
+func TestSharedProgressSample(t *testing.T) {
+	got, err := ParseProgress([]byte(read(t, "../../../docs/samples/mover/progress.json")))
+	if err != nil || got.MethodStatus()[KeyProgressPercent] != "20%" || got.MethodStatus()[KeyProgressETA] != "8s" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no samples %s: %v", pattern, err)
+	}
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func FuzzParse(f *testing.F) {
