@@ -13,10 +13,9 @@ import (
 
 var (
 	reasonPattern  = regexp.MustCompile(`^[A-Za-z]{0,64}$`)
-	attemptPattern = regexp.MustCompile(`^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})?$`)
 	tokenPattern   = regexp.MustCompile(`^([0-9a-f]{12})?$`)
 	versionPattern = regexp.MustCompile(`^[0-9A-Za-z.+_~-]{0,64}$`)
-	epochPattern   = regexp.MustCompile(`^([0-9]{1,19}-[0-9A-Za-z]{1,64})?$`)
+	epochPattern   = regexp.MustCompile(`^([0-9]{1,20}-[0-9A-Za-z-]{1,107})?$`)
 )
 
 func (w *wire) check() error {
@@ -74,10 +73,8 @@ func (w *wire) checkWords() error {
 	switch {
 	case !reasonPattern.MatchString(w.Reason):
 		return errors.New("reason is not a word")
-	case !attemptPattern.MatchString(w.Attempt):
-		return errors.New("attempt is not a uuid")
-	case !plainWord(w.FinalSyncID, maxWord):
-		return errors.New("final_sync_id is too long or holds control characters")
+	case !plainWord(w.Attempt, maxWord) || !plainWord(w.FinalSyncID, maxWord):
+		return errors.New("attempt or final_sync_id is too long or holds control characters")
 	case !versionPattern.MatchString(w.EngineVersion) || !versionPattern.MatchString(w.Protocol):
 		return errors.New("engine_version or protocol is not a version")
 	case !tokenPattern.MatchString(w.Token):
@@ -90,20 +87,19 @@ func (p *Identity) check() error {
 	switch {
 	case p.Seq < 0 || p.Size < 0:
 		return errors.New("a number of the peer's identity is negative")
-	case !attemptPattern.MatchString(p.Attempt):
-		return errors.New("the peer's attempt is not a uuid")
 	case !epochPattern.MatchString(p.Epoch):
 		return errors.New("the peer's epoch is not COUNTER-NONCE")
 	case p.VolumeMode != "" && p.VolumeMode != "Filesystem" && p.VolumeMode != "Block":
 		return errors.New("the peer's volume_mode is unknown")
-	case !plainWord(p.ReplicationID, maxWord) || !plainWord(p.FinalSyncID, maxWord) || !plainWord(p.SourceVolumeID, maxIdentity):
+	case !plainWord(p.Attempt, maxWord) || !plainWord(p.ReplicationID, maxWord) || !plainWord(p.FinalSyncID, maxWord) || !plainWord(p.SourceVolumeID, maxVolumeID):
 		return errors.New("a name in the peer's identity is too long or holds control characters")
 	}
 	return nil
 }
 
+// plainWord accepts what the mover accepts of its peer: the same lengths, no control characters.
 func plainWord(s string, most int) bool {
-	return len(s) <= most && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return len(s) <= most && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
 // result takes over what was checked and cleans the two texts meant for people.

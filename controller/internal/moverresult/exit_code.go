@@ -51,7 +51,7 @@ var outcomes = map[int]outcome{
 	exitIdentity:            {"IdentityRefused", true, "The identity check refused the peer."},
 	exitInterrupted:         {"Interrupted", false, "The mover was interrupted."},
 	exitKilled:              {"Killed", false, "The mover was killed, most often because it was out of memory or its node went away."},
-	exitTerminated:          {"Terminated", false, "The mover was stopped before the transfer was complete."},
+	exitTerminated:          {"Interrupted", false, "The mover was stopped before the transfer was complete."},
 }
 
 // PermanentExitCodes are those that a retry cannot cure, sorted: the Job's podFailurePolicy lists them.

@@ -3,7 +3,6 @@
 package moverresult
 
 import (
-	"bufio"
 	"os"
 	"regexp"
 	"slices"
@@ -23,34 +22,28 @@ func TestPermanent(t *testing.T) {
 	}
 }
 
-// The reasons are the engine's: its list of errors is the one source.
-func TestReasonsMatchTheEngine(t *testing.T) {
-	file, err := os.Open("../../../engine/base/error_codes.def")
+// docs/mover.md is the contract: its table and ours say the same.
+func TestReasonsMatchTheDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/mover.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	row := regexp.MustCompile(`^VF_ERROR\(k\w+, (\d+), \w+, "(\w+)"`)
+	row := regexp.MustCompile("(?m)^\\| ([0-9, ]+) \\| (?:`(\\w+)`[^|]*)?\\| (.*) \\|$")
 	seen := 0
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "// Below") {
-			break
-		}
-		m := row.FindStringSubmatch(lines.Text())
-		if m == nil {
-			continue
-		}
-		seen++
-		code, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ReasonOf(code) != m[2] {
-			t.Errorf("code %d: reason %s here, %s in the engine", code, ReasonOf(code), m[2])
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		for number := range strings.SplitSeq(m[1], ", ") {
+			code, err := strconv.Atoi(strings.TrimSpace(number))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			if ReasonOf(code) != m[2] || Permanent(code) != strings.Contains(m[3], "**permanent**") {
+				t.Errorf("code %d: %s, permanent %v here, %q there", code, ReasonOf(code), Permanent(code), m[0])
+			}
 		}
 	}
-	if seen < 10 {
-		t.Errorf("only %d rows found", seen)
+	if seen != len(outcomes)-1 { // 137 is kubelet's, not the mover's
+		t.Errorf("%d codes in the document, %d here", seen, len(outcomes))
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 	maxMessage  = 512
 	maxLogTail  = 1024
 	maxWord     = 64
-	maxIdentity = 128
+	maxVolumeID = 256
 	// maxInput is how much of the end of a termination message is looked at; kubelet keeps 4 KiB itself.
 	maxInput = 64 << 10
 )
