@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks must fail on what they forbid: each is run on a small repository with one fault."""
 
+import json
 import os
 import subprocess
 import sys
@@ -79,6 +80,40 @@ class Checks(unittest.TestCase):
         code, output = self.check("check_python", {"a": "#!/usr/bin/env python3\nif:\n"})
         self.assertEqual(code, 1)
         self.assertIn("a:2: ", output)
+
+
+
+class GoReport(unittest.TestCase):
+    """go_report must fail when anything failed or nothing ran, and keep the reasons."""
+
+    def report(self, *events):
+        lines = "".join(json.dumps(dict(event, Package="p")) + "\n" for event in events)
+        done = subprocess.run([sys.executable, os.path.join(HERE, "go_report")], input=lines,
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    def test_passed(self):
+        code, output = self.report({"Action": "pass", "Test": "TestA"}, {"Action": "pass", "Elapsed": 1.5})
+        self.assertEqual(code, 0)
+        self.assertIn("1 tests passed, 0 failed, 0 skipped in 1 packages", output)
+
+    def test_failed(self):
+        code, output = self.report({"Action": "output", "Test": "TestA", "Output": "wrong answer\n"},
+                                   {"Action": "fail", "Test": "TestA"}, {"Action": "fail", "Elapsed": 1.5})
+        self.assertEqual(code, 1)
+        self.assertIn("wrong answer", output)
+
+    def test_skipped(self):
+        code, output = self.report({"Action": "output", "Test": "TestA", "Output": "    a_test.go:1: no loop device\n"},
+                                   {"Action": "skip", "Test": "TestA"}, {"Action": "pass", "Test": "TestB"})
+        self.assertEqual(code, 0)
+        self.assertIn("TestA: a_test.go:1: no loop device", output)
+
+    def test_nothing_ran(self):
+        self.assertEqual(self.report({"Action": "skip", "Elapsed": 0.0})[0], 1)
+
+    def test_failed_build(self):
+        self.assertEqual(self.report({"Action": "pass", "Test": "TestA"}, {"Action": "build-fail"})[0], 1)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ read -r mark; read -r root; read -r keep; read -r end
 for folder in /proc/[0-9]*; do
   pid=${folder#/proc/}
   [ "$pid" = "$$" ] && continue
-  if tr '\0' '\n' <"$folder/environ" 2>/dev/null | grep -qxF "$mark"; then kill -9 "$pid" 2>/dev/null; fi
+  if { tr '\0' '\n' <"$folder/environ"; } 2>/dev/null | grep -qxF "$mark"; then kill -9 "$pid" 2>/dev/null; fi
 done
 command -v losetup >/dev/null && losetup -n -O NAME,BACK-FILE 2>/dev/null | while read -r device file; do
   case $file in "$root"/*) losetup -d "$device" ;; esac
