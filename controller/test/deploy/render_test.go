@@ -121,7 +121,7 @@ func arguments(t *testing.T, all map[string]*unstructured.Unstructured, namespac
 
 func TestChartWithAVaultOfItsOwn(t *testing.T) {
 	all := helm(t, "replication", "vaultNamespace=vault", "webhook.tlsSecret=hook-tls", "maxConcurrentSyncs=0", "startJitter=1m",
-		"retryDelay=1s", "retryDelayMax=1m", "logLevel=debug", "moverPullSecrets={pull}", "metrics.serviceMonitor=true")
+		"retryDelay=1s", "retryDelayMax=1m", "logLevel=debug", "moverPullSecrets={pull}", "namespaces={a,b}", "metrics.serviceMonitor=true")
 	for _, key := range []string{"Namespace//vault", "Role/vault/volferry-controller", "RoleBinding/vault/volferry-controller",
 		"ServiceAccount/replication/volferry-controller", "ServiceMonitor/replication/volferry"} {
 		if all[key] == nil {
@@ -141,7 +141,7 @@ func TestChartWithAVaultOfItsOwn(t *testing.T) {
 	args := arguments(t, all, "replication")
 	accepted(t, args)
 	for _, want := range []string{"--vault-namespace=vault", "--webhook-certificates=/certificates", "--max-concurrent-syncs=0",
-		"--start-jitter=1m", "--retry-delay=1s", "--retry-delay-max=1m", "--log-level=debug", "--mover-pull-secrets=pull"} {
+		"--start-jitter=1m", "--retry-delay=1s", "--retry-delay-max=1m", "--log-level=debug", "--mover-pull-secrets=pull", "--namespaces=a,b"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%s is not among %v", want, args)
 		}
