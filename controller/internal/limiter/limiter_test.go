@@ -36,8 +36,10 @@ func TestLimit(t *testing.T) {
 	if !l.Acquire(key("a", 1)) || !l.Acquire(key("a", 2)) {
 		t.Fatal("a free slot was refused")
 	}
-	if l.Acquire(key("a", 3)) || l.Acquire(key("a", 3)) {
-		t.Fatal("a third sync may run")
+	for range 2 { // asking again changes nothing
+		if l.Acquire(key("a", 3)) {
+			t.Fatal("a third sync may run")
+		}
 	}
 	if !l.Acquire(key("a", 1)) {
 		t.Error("a running sync was refused when it asked again")

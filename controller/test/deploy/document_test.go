@@ -40,7 +40,7 @@ func section(t *testing.T, heading string) string {
 // words in code spans of the first column of the section's tables.
 func firstColumn(text string) []string {
 	var found []string
-	for _, row := range regexp.MustCompile("(?m)^\\| ([^|]*) \\|").FindAllStringSubmatch(text, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]*) \|`).FindAllStringSubmatch(text, -1) {
 		for _, word := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			found = append(found, word[1])
 		}
