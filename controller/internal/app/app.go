@@ -15,9 +15,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -42,8 +44,8 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // Run the controller until the context ends. The clock decides about schedules, retries and timestamps.
-func Run(ctx context.Context, config *rest.Config, options Options, clock clock.PassiveClock) error {
-	mgr, err := New(config, options, clock)
+func Run(ctx context.Context, restConfig *rest.Config, options Options, clock clock.PassiveClock) error {
+	mgr, err := New(restConfig, options, clock)
 	if err != nil {
 		return err
 	}
@@ -51,14 +53,14 @@ func Run(ctx context.Context, config *rest.Config, options Options, clock clock.
 }
 
 // New puts a manager together that Start can run.
-func New(config *rest.Config, options Options, clock clock.PassiveClock) (manager.Manager, error) {
+func New(restConfig *rest.Config, options Options, clock clock.PassiveClock) (manager.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, manager.Options{
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
 		Scheme:                        scheme,
-		Cache:                         cacheOptions(options.VaultNamespace),
+		Cache:                         cacheOptions(options),
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: uncached()}},
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:        options.HealthAddress,
@@ -66,7 +68,9 @@ func New(config *rest.Config, options Options, clock clock.PassiveClock) (manage
 		LeaderElectionID:              "controller.volferry.io",
 		LeaderElectionNamespace:       options.VaultNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       durationPointer(20 * time.Second),
+		GracefulShutdownTimeout:       ptr.To(20 * time.Second),
+		// One process may run several, each for namespaces of its own.
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set the manager up: %w", err)
@@ -108,19 +112,24 @@ func addReconcilers(mgr manager.Manager, options Options, clock clock.PassiveClo
 
 // cacheOptions keep in memory only what concerns us: of pods and Jobs those of our own, of Services those in the vault.
 // Claims are all kept, since any may be a Source's.
-func cacheOptions(vault string) cache.Options {
+func cacheOptions(options Options) cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})}
-	inVault := cache.ByObject{Namespaces: map[string]cache.Config{vault: {LabelSelector: ours.Label}}}
-	return cache.Options{ByObject: map[client.Object]cache.ByObject{
+	inVault := cache.ByObject{Namespaces: map[string]cache.Config{options.VaultNamespace: {LabelSelector: ours.Label}}}
+	cached := cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&batchv1.Job{}:    ours,
 		&corev1.Pod{}:     ours,
 		&corev1.Service{}: inVault,
 	}}
+	if len(options.Namespaces) > 0 {
+		cached.DefaultNamespaces = map[string]cache.Config{options.VaultNamespace: {}}
+		for _, namespace := range options.Namespaces {
+			cached.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return cached
 }
 
 // uncached kinds are read rarely, or must not be held in memory.
 func uncached() []client.Object {
 	return []client.Object{&corev1.Secret{}, &corev1.PersistentVolume{}, &corev1.Namespace{}, &snapshotv1.VolumeSnapshot{}}
 }
-
-func durationPointer(d time.Duration) *time.Duration { return &d }

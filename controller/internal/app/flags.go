@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type Options struct {
 	Workers int
 	// Addresses to serve on; "0" turns one off.
 	MetricsAddress, HealthAddress, WebhookAddress string
+	// WebhookListener takes the place of WebhookAddress where it is set.
+	WebhookListener net.Listener
 	// WebhookCertificates is a folder with tls.crt and tls.key; empty: a certificate of its own.
 	WebhookCertificates string
 	LeaderElection      bool
@@ -37,12 +40,13 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // ParseFlags reads the command line. Help and usage go to output.
 func ParseFlags(arguments []string, output io.Writer) (Options, error) {
 	var o Options
-	var pullSecrets, level string
+	var pullSecrets, level, namespaces string
 	flags := flag.NewFlagSet("volferry-controller", flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.StringVar(&o.VaultNamespace, "vault-namespace", ownNamespace(), "namespace of staging volumes and receive movers; default: the controller's own")
 	flags.StringVar(&o.MoverImage, "mover-image", os.Getenv("VOLFERRY_MOVER_IMAGE"), "image of the mover; default: $VOLFERRY_MOVER_IMAGE")
 	flags.StringVar(&pullSecrets, "mover-pull-secrets", "", "names of the secrets to pull that image with, separated by commas; they must exist where movers run")
+	flags.StringVar(&namespaces, "namespaces", "", "namespaces to serve, separated by commas; default: all")
 	flags.IntVar(&o.MaxConcurrentSyncs, "max-concurrent-syncs", 10, "how many Sources sync at once; 0: no bound")
 	flags.DurationVar(&o.StartJitter, "start-jitter", 5*time.Second, "most by which a scheduled start is put off, and never more than a tenth of the interval")
 	flags.DurationVar(&o.RetryDelay, "retry-delay", 10*time.Second, "pause after a first failure; it doubles with each further one")
@@ -62,6 +66,9 @@ func ParseFlags(arguments []string, output io.Writer) (Options, error) {
 	}
 	if pullSecrets != "" {
 		o.PullSecrets = strings.Split(pullSecrets, ",")
+	}
+	if namespaces != "" {
+		o.Namespaces = strings.Split(namespaces, ",")
 	}
 	if err := o.LogLevel.Set(level); err != nil {
 		return o, fmt.Errorf("--log-level %q: use error, warn, info or debug", level)

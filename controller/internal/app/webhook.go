@@ -2,6 +2,32 @@
 
 package app
 
-import "sigs.k8s.io/controller-runtime/pkg/manager"
+import (
+	"path/filepath"
 
-func addWebhook(_ manager.Manager, _ Options) error { return nil }
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"volferry.io/controller/internal/metrics"
+	"volferry.io/controller/internal/webhook"
+)
+
+// addWebhook serves the HTTPS trigger, unless its address is "0".
+func addWebhook(mgr manager.Manager, options Options) error {
+	if options.WebhookAddress == "0" && options.WebhookListener == nil {
+		return nil
+	}
+	log := mgr.GetLogger().WithName("webhook")
+	server := &webhook.Server{
+		Address:  options.WebhookAddress,
+		Listener: options.WebhookListener,
+		Names:    []string{"volferry-webhook." + options.VaultNamespace + ".svc"},
+		Handler: webhook.NewHandler(webhook.Options{
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Count: metrics.WebhookRequest, Log: log,
+		}),
+		Log: log,
+	}
+	if folder := options.WebhookCertificates; folder != "" {
+		server.CertFile, server.KeyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	}
+	return mgr.Add(server)
+}

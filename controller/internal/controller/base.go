@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,8 @@ const (
 type Options struct {
 	// VaultNamespace holds staging volumes and receive movers.
 	VaultNamespace string
+	// Namespaces that are served; empty: all.
+	Namespaces []string
 	// MoverImage that Jobs run, and the secrets to pull it with.
 	MoverImage  string
 	PullSecrets []string
@@ -39,6 +42,11 @@ type Options struct {
 	StartJitter time.Duration
 	// RetryDelay is the first pause after a failure; it doubles up to RetryDelayMax.
 	RetryDelay, RetryDelayMax time.Duration
+}
+
+// Serves tells whether resources of a namespace are this controller's.
+func (o Options) Serves(namespace string) bool {
+	return len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, namespace)
 }
 
 // Defaults fills in what is not set.

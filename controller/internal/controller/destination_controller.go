@@ -60,7 +60,7 @@ func (r *DestinationReconciler) Reconcile(ctx context.Context, request ctrl.Requ
 		}
 		return ctrl.Result{}, err
 	}
-	if !v1alpha1.BuiltInMethod(object.Spec.ReplicationMethod) {
+	if !v1alpha1.BuiltInMethod(object.Spec.ReplicationMethod) || !r.Options.Serves(object.Namespace) {
 		return ctrl.Result{}, nil
 	}
 	run := &destinationRun{

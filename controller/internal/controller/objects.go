@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -76,8 +78,12 @@ func (r removal) gone(ctx context.Context, key client.ObjectKey, object client.O
 	if !names.Deletable(object, r.owner) {
 		return false, fmt.Errorf("%T %s is not a child of %s: it lacks our labels; remove or rename it", object, key, r.owner.GetName())
 	}
-	err := r.client.Delete(ctx, object,
-		client.Preconditions{UID: ptr.To(object.GetUID())},
-		client.PropagationPolicy("Foreground"))
+	// Only a Job has dependents. The garbage collector, which ends a deletion in the foreground, learns of new kinds such as
+	// snapshots late.
+	propagation := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	if _, job := object.(*batchv1.Job); job {
+		propagation = client.PropagationPolicy(metav1.DeletePropagationForeground)
+	}
+	err := r.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}, propagation)
 	return false, client.IgnoreNotFound(err)
 }

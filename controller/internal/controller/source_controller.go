@@ -80,7 +80,7 @@ func (r *SourceReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 		}
 		return ctrl.Result{}, err
 	}
-	if !v1alpha1.BuiltInMethod(object.Spec.ReplicationMethod) {
+	if !v1alpha1.BuiltInMethod(object.Spec.ReplicationMethod) || !r.Options.Serves(object.Namespace) {
 		return ctrl.Result{}, nil
 	}
 	run := &sourceRun{

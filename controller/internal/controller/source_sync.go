@@ -35,7 +35,7 @@ func (r *sourceRun) start(ctx context.Context) error {
 	}
 	due := decide(r.triggers())
 	if !due.next.IsZero() {
-		r.next = until(r.now, due.next)
+		r.next = sooner(r.next, until(r.now, due.next))
 	}
 	if len(due.requests) == 0 {
 		r.Limiter.Release(client.ObjectKeyFromObject(r.source))

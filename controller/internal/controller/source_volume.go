@@ -78,6 +78,9 @@ func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolum
 	}
 	r.source.Status.SourceVolume = recorded
 	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "the claim is bound")
+	if err := r.checkToken(ctx); err != nil {
+		return err
+	}
 	if r.set.Reason(v1alpha1.ConditionPeerVerified) == "" || r.set.Reason(v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonSourceVolumeChanged {
 		r.set.Unknown(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonNotContacted, "no sync has reached the peer yet")
 	}
@@ -93,4 +96,26 @@ func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.Persi
 	r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonSourceVolumeChanged, message)
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
 	return errStalled
+}
+
+// checkToken says if the webhook cannot work. The other triggers go on.
+func (r *sourceRun) checkToken(ctx context.Context) error {
+	hook := r.source.Spec.Trigger.Webhook
+	if hook == nil {
+		return nil
+	}
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: hook.TokenSecret}, &corev1.Secret{})
+	switch {
+	case apierrors.IsNotFound(err):
+		r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSecretNotFound,
+			fmt.Sprintf("secret %s with the webhook's token does not exist", hook.TokenSecret))
+	case apierrors.IsForbidden(err):
+		r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSecretForbidden, fmt.Sprintf(
+			"the controller may not read secret %s; bind ClusterRole volferry-secret-reader to it in this namespace, see docs/controller.md",
+			hook.TokenSecret))
+	default:
+		return err
+	}
+	r.next = sooner(r.next, dependencyPoll)
+	return nil
 }

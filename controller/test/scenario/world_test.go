@@ -61,6 +61,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		w.namespace = w.namespace[len(w.namespace)-63:]
 		w.namespace = strings.TrimLeft(w.namespace, "-")
 	}
+	w.options.Namespaces = []string{w.namespace}
 	for _, f := range change {
 		f(w)
 	}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/names"
+	"volferry.io/controller/test/nodeless"
+)
+
+// failSources lets the source movers of this world end with an exit code.
+func (w *world) failSources(code int32) {
+	child := names.Source(w.namespace, "p")
+	cluster.node.SetHooks(nodeless.Hooks{Run: func(pod *corev1.Pod) nodeless.Injection {
+		return nodeless.Injection{Skip: pod.Labels[v1alpha1.LabelChild] == child, ExitCode: code}
+	}})
+}
+
+// events of a reason about a resource.
+func (w *world) events(reason string) int {
+	w.Helper()
+	list := &eventsv1.EventList{}
+	w.must(w.client.List(w.ctx, list, client.InNamespace(w.namespace)))
+	count := 0
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			count++
+			if event.Series != nil {
+				count += int(event.Series.Count) - 1
+			}
+		}
+	}
+	return count
+}
+
+// copies counts what a Source has made of its volume.
+func (w *world) copies() int {
+	w.Helper()
+	mine := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	snapshots, claims := &snapshotv1.VolumeSnapshotList{}, &corev1.PersistentVolumeClaimList{}
+	w.must(w.client.List(w.ctx, snapshots, client.InNamespace(w.namespace), mine))
+	w.must(w.client.List(w.ctx, claims, client.InNamespace(w.namespace), mine))
+	return max(len(snapshots.Items), len(claims.Items))
+}
+
+// Transient failures are tried again with growing pauses and one copy; afterwards the request is served and the streak is
+// over. One event tells of a streak.
+func TestTransientFailuresAreRetried(t *testing.T) {
+	w := newWorld(t)
+	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
+	w.pair("p", "data", map[string]string{"retries": "1"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
+	w.failSources(13)
+	w.ask("p", "a")
+	most := 0
+	w.eventually(180*time.Second, "six failures", func() bool {
+		most = max(most, w.copies())
+		retry := w.source("p").Status.Retry
+		return retry != nil && retry.Failures >= 6
+	})
+	if most > 1 {
+		t.Errorf("%d copies of the volume at once, want at most 1", most)
+	}
+	s := w.source("p").Status
+	if s.Retry.Permanent || s.LastSyncTime != nil || s.LatestMover.ExitCode != 13 {
+		t.Errorf("retry %+v, last sync %v, mover %+v", s.Retry, s.LastSyncTime, s.LatestMover)
+	}
+	if n := w.events("TransferFailed"); n != 1 {
+		t.Errorf("%d events TransferFailed in one streak, want 1", n)
+	}
+	if out, ok := w.metric("volferry_out_of_sync", "p"); !ok || out != 1 {
+		t.Errorf("volferry_out_of_sync is %v (%v), want 1", out, ok)
+	}
+	cluster.node.SetHooks(nodeless.Hooks{})
+	w.served("p", "a")
+	if s := w.source("p").Status; s.Retry != nil || s.Lineage.Seq != 1 {
+		t.Errorf("after the success retry is %+v and seq %d", s.Retry, s.Lineage.Seq)
+	}
+	w.eventually(10*time.Second, "the alert to clear", func() bool { out, _ := w.metric("volferry_out_of_sync", "p"); return out == 0 })
+	w.eventually(20*time.Second, "the copies' end", func() bool { return w.copies() == 0 })
+	// All tries of one transfer bear the same number and the same id.
+	attempts := map[string]bool{}
+	for _, run := range w.sourceRuns("p") {
+		attempts[run.Environment["VOLFERRY_SEQ"]+" "+run.Environment["VOLFERRY_ATTEMPT"]] = true
+	}
+	if len(attempts) != 1 {
+		t.Errorf("the tries of one transfer were %v", attempts)
+	}
+}
+
+// A permanent failure stops: no retry, no tick; a condition, an event and a metric say so. A new request starts anew.
+func TestPermanentFailuresStop(t *testing.T) {
+	for _, code := range []int32{2, 11, 12, 20, 23, 30} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			w := newWorld(t)
+			w.small()
+			w.failSources(code)
+			w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule, s.Spec.Trigger.OnDemand = "* * * * * *", "a" })
+			w.eventually(40*time.Second, "the stop", func() bool {
+				s := w.source("p").Status
+				return s.Retry != nil && s.Retry.Permanent && s.ActiveSync == nil && s.Phase == v1alpha1.SourceError
+			})
+			w.never(3*time.Second, "a retry", func() bool { return len(w.sourceRuns("p")) != 1 })
+			s := w.source("p").Status
+			if got := reason(s.Conditions, v1alpha1.ConditionSynchronizing); got != v1alpha1.ReasonError {
+				t.Errorf("Synchronizing is %s", got)
+			}
+			if value, ok := w.metric("volferry_permanently_failed", "p"); !ok || value != 1 {
+				t.Errorf("volferry_permanently_failed is %v (%v), want 1", value, ok)
+			}
+			if n := w.events("TransferFailed"); n != 1 {
+				t.Errorf("%d events TransferFailed, want 1", n)
+			}
+			cluster.node.SetHooks(nodeless.Hooks{})
+			w.demand("p", "b")
+			w.eventually(10*time.Second, "the metric to clear", func() bool { value, _ := w.metric("volferry_permanently_failed", "p"); return value == 0 })
+		})
+	}
+}
+
+// The real program's own errors reach the status: a wrong key is permanent, a listener that is away is not.
+func TestRealFailures(t *testing.T) {
+	w := newWorld(t)
+	w.small()
+	secret := &corev1.Secret{}
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, secret))
+	right := secret.Data["psk"]
+	secret.Data["psk"] = []byte("00112233445566778899aabbccddeeff")
+	w.must(w.client.Update(w.ctx, secret))
+	w.ask("p", "a")
+	w.eventually(60*time.Second, "the refusal of a wrong key", func() bool {
+		s := w.source("p").Status
+		return s.Retry != nil && s.Retry.Permanent && s.LatestMover.ExitCode == 11
+	})
+	secret.Data["psk"] = right
+	w.must(w.client.Update(w.ctx, secret))
+	w.demand("p", "b")
+	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
+	w.eventually(30*time.Second, "the listener to go", func() bool {
+		return reason(w.destination("p").Status.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonPaused
+	})
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["connectTimeout"] = "1s"; s.Spec.Trigger.OnDemand = "c" })
+	w.eventually(60*time.Second, "a failure to connect", func() bool {
+		s := w.source("p").Status
+		return s.Retry != nil && s.Retry.Failures > 0 && !s.Retry.Permanent && s.LatestMover.ExitCode == 10
+	})
+	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = false })
+	w.served("p", "c")
+}
+
+// At most so many Sources sync at once, whatever is due, and all get their turn.
+func TestConcurrencyCap(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.options.MaxConcurrentSyncs = 2 })
+	const sources = 5
+	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
+	for i := range sources {
+		w.pair(fmt.Sprintf("p%d", i), "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
+	}
+	cluster.node.SetHooks(nodeless.Hooks{Run: func(pod *corev1.Pod) nodeless.Injection {
+		if pod.Namespace == w.namespace {
+			return nodeless.Injection{Delay: time.Second}
+		}
+		return nodeless.Injection{}
+	}})
+	for i := range sources {
+		w.ask(fmt.Sprintf("p%d", i), "a")
+	}
+	most := 0
+	w.eventually(120*time.Second, "all to be served", func() bool {
+		list := &v1alpha1.SourceList{}
+		w.must(w.client.List(w.ctx, list, client.InNamespace(w.namespace)))
+		active, served := 0, 0
+		for _, s := range list.Items {
+			if s.Status.ActiveSync != nil {
+				active++
+			}
+			if s.Status.LastOnDemand == "a" {
+				served++
+			}
+		}
+		most = max(most, active)
+		return served == sources
+	})
+	if most != 2 {
+		t.Errorf("%d syncs at once, want 2", most)
+	}
+}
+
+// While a mover runs the status shows how far it is.
+func TestLiveProgress(t *testing.T) {
+	w := newWorld(t)
+	w.write(filepath.Join(w.claim("data", "64Mi", corev1.PersistentVolumeFilesystem), "file"), 32<<20)
+	w.pair("p", "data", map[string]string{"copyMethod": "Direct", "bandwidthLimit": "2Mi"}, map[string]string{"copyMethod": "Direct"})
+	w.ask("p", "a")
+	var seen map[string]string
+	w.eventually(60*time.Second, "the progress", func() bool {
+		seen = w.source("p").Status.MethodStatus
+		return seen["progressBytes"] != "" && seen["progressPercent"] != "" && seen["progressPercent"] != "0" && seen["progressETA"] != ""
+	})
+	t.Logf("seen: %v", seen)
+	w.changeSource("p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
+	w.served("p", "a")
+	if after := w.source("p").Status.MethodStatus; after["progressPercent"] != "" || after["bytesSent"] == "" {
+		t.Errorf("after the end the status shows %v", after)
+	}
+}
+
+// Another volume under the claim's name is not replicated before somebody says that this is meant.
+func TestReplacedVolumeNeedsConsent(t *testing.T) {
+	w := newWorld(t)
+	w.small()
+	w.demand("p", "a")
+	w.must(w.client.Delete(w.ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "data"}}))
+	w.eventually(20*time.Second, "dormancy", func() bool {
+		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSourcePVCNotFound
+	})
+	w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem)
+	w.ask("p", "b")
+	w.eventually(20*time.Second, "the refusal", func() bool {
+		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonSourceVolumeChanged
+	})
+	w.never(2*time.Second, "a sync", func() bool { return len(w.sourceRuns("p")) != 1 })
+	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{"0123456789ab"} })
+	w.never(2*time.Second, "a sync by a wrong token", func() bool { return len(w.sourceRuns("p")) != 1 })
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	w.served("p", "b")
+}
