@@ -23,7 +23,7 @@ const keyBytes = 32
 
 var (
 	keyIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:/@-]{1,128}$`)
-	keyPattern   = regexp.MustCompile(`^([0-9A-Fa-f]{2}){16,128}$`)
+	keyPattern   = regexp.MustCompile(`^([0-9A-Fa-f]{2}){16,64}$`)
 )
 
 // ensureKey puts the key where the receive mover can mount it. The user's own is copied out of his namespace; without one

@@ -103,7 +103,7 @@ func install(ctx context.Context) error {
 	if err := cluster.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: vault}}); err != nil {
 		return err
 	}
-	if err := cluster.plane.Apply(ctx, filepath.Join(root, "deploy/rbac")); err != nil {
+	if err := cluster.plane.Apply(ctx, filepath.Join(root, "deploy/rbac"), filepath.Join(root, "deploy/admission")); err != nil {
 		return err
 	}
 	rigid := nodeless.StorageClass(rigidClass)

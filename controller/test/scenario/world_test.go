@@ -42,6 +42,8 @@ type world struct {
 	forbidden     atomic.Int64
 	lastForbidden atomic.Value
 	stop          func()
+	// idle leaves it to the test to start the controller.
+	idle bool
 }
 
 // newWorld makes a namespace and starts the controller with the rights of its service account.
@@ -66,7 +68,9 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		f(w)
 	}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
-	w.startController()
+	if !w.idle {
+		w.startController()
+	}
 	t.Cleanup(w.finish)
 	return w
 }
@@ -104,7 +108,9 @@ func (w *world) finish() {
 		w.deleteAll()
 	}
 	w.stop()
-	cluster.node.SetHooks(nodeless.Hooks{})
+	if !w.idle {
+		cluster.node.SetHooks(nodeless.Hooks{})
+	}
 	if n := w.forbidden.Load(); n > 0 {
 		w.Errorf("%d requests of the controller were forbidden, the last one: %v", n, w.lastForbidden.Load())
 	}

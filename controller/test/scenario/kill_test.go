@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/app"
+	"volferry.io/controller/internal/names"
+	"volferry.io/controller/test/nodeless"
+)
+
+// errKilled is what a controller gets that was killed: its write was done, it does not learn of it, and nothing more
+// reaches the API server.
+var errKilled = errors.New("killed")
+
+// killer ends a controller right after its k-th write.
+type killer struct {
+	next http.RoundTripper
+	kill context.CancelFunc
+
+	mu     sync.Mutex
+	after  int // 0: never
+	writes []string
+	dead   bool
+}
+
+func (k *killer) RoundTrip(request *http.Request) (*http.Response, error) {
+	if k.isDead() {
+		return nil, errKilled
+	}
+	response, err := k.next.RoundTrip(request)
+	// Events are not state: the recorder writes them in its own time.
+	if request.Method == http.MethodGet || strings.Contains(request.URL.Path, "/events") || err != nil || response.StatusCode >= 300 {
+		return response, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead {
+		return response, errKilled
+	}
+	k.writes = append(k.writes, request.Method+" "+request.URL.Path)
+	if len(k.writes) == k.after {
+		k.dead = true
+		k.kill()
+		response.Body.Close()
+		return nil, errKilled
+	}
+	return response, nil
+}
+
+func (k *killer) isDead() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.dead
+}
+
+// startKilled runs a controller that is killed after its k-th write; 0: never. It returns what ends it and its killer.
+func (w *world) startKilled(after int) (stop func(), k *killer) {
+	w.Helper()
+	config := cluster.plane.Controller()
+	config.QPS, config.Burst = 200, 400
+	k = &killer{after: after}
+	ctx, cancel := context.WithCancel(context.Background())
+	k.kill = cancel
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		k.next = &forbiddenCounter{next, w}
+		return k
+	})
+	mgr, err := app.New(config, w.options, w.clock)
+	w.must(err)
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return func() {
+		cancel()
+		<-ended
+	}, k
+}
+
+// The same two resources, from nothing to the end of their first sync, with the controller killed after its k-th write and
+// started again, for each k: all end in the same state. Each copy method is such a series.
+func TestKilledAfterEachWrite(t *testing.T) {
+	for _, method := range []string{"Snapshot", "Clone", "Direct"} {
+		t.Run(method, func(t *testing.T) {
+			writes := cycle(newKillWorld(t), method, 0)
+			t.Logf("%d writes make one cycle", writes)
+			for k := 1; k <= writes; k++ {
+				t.Run(fmt.Sprintf("%02d", k), func(t *testing.T) {
+					t.Parallel()
+					cycle(newKillWorld(t), method, k)
+				})
+			}
+		})
+	}
+}
+
+// newKillWorld is a world whose controller is not started yet.
+func newKillWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorld(t, func(w *world) { w.idle = true })
+}
+
+// cycle runs one whole cycle and checks its end. It gives the number of writes of a controller that was not killed.
+func cycle(w *world, method string, killAfter int) (writes int) {
+	w.Helper()
+	data := w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem)
+	w.write(filepath.Join(data, "dir", "file"), 300_000)
+	stop, k := w.startKilled(killAfter)
+	// Whoever is killed is started again, once.
+	restarted := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(restarted)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			if k.isDead() {
+				stop()
+				stop, _ = w.startKilled(0)
+				return
+			}
+		}
+	}()
+	w.stop = func() { close(done); <-restarted; stop() }
+
+	w.pair("p", "data", map[string]string{"copyMethod": method}, map[string]string{"copyMethod": method, "capacity": "8Mi"})
+	w.ask("p", "a")
+	w.served("p", "a")
+	child := names.Destination(w.namespace, "p")
+	w.eventually(60*time.Second, "the image and the next listener", func() bool {
+		d := w.destination("p").Status
+		job := &batchv1.Job{}
+		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: vault, Name: child}, job)
+		return d.LatestImage != nil && d.PendingImage == nil && d.Phase == v1alpha1.DestinationListening &&
+			reason(d.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening && err == nil && len(job.Status.Conditions) == 0
+	})
+	w.checkEnd(data, method)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.writes)
+}
+
+// checkEnd is the one state in which every cycle ends.
+func (w *world) checkEnd(data, method string) {
+	w.Helper()
+	s, d := w.source("p"), w.destination("p")
+	if s.Status.ActiveSync != nil || s.Status.Retry != nil || s.Status.Lineage == nil || s.Status.Lineage.Seq != 1 || s.Status.Phase != v1alpha1.SourceIdle {
+		w.Errorf("Source: %+v", s.Status)
+	}
+	if d.Status.LastReceived.Seq != 1 || len(d.Status.Images) != 1 || d.Status.Images[0].Seq != 1 || d.Status.Retry != nil {
+		w.Errorf("Destination: %+v", d.Status)
+	}
+	if !same(data, w.staging("p")) {
+		w.Error("the staging volume differs from the source")
+	}
+	w.nothingShown("data")
+	if n := w.jobs(w.namespace); n != 0 {
+		w.Errorf("%d Jobs are left beside the Source", n)
+	}
+	w.eventually(20*time.Second, "one image", func() bool {
+		snapshots, claims := w.imagesInVault("p")
+		return map[string]int{"Snapshot": 1, "Clone": 1, "Direct": 0}[method] == snapshots+claims
+	})
+	w.sourceVolumeRetained()
+	for _, overlap := range nodeless.Overlaps(append(w.sourceRuns("p"), w.destinationRuns("p")...), nodeless.ByVolume) {
+		w.Errorf("two movers at once on volume %s", overlap.First.Volume)
+	}
+}
+
+// sourceVolumeRetained checks that the policy was changed and is remembered.
+func (w *world) sourceVolumeRetained() {
+	w.Helper()
+	claim, pv := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "data"}, claim))
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv))
+	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] != "Delete" {
+		w.Errorf("the source's volume has policy %s and remembers %q", pv.Spec.PersistentVolumeReclaimPolicy, pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy])
+	}
+}
