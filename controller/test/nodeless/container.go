@@ -26,6 +26,11 @@ type launch struct {
 	mounts   map[string]string
 	volume   string // handle of the first claim's volume
 	readOnly bool
+	// protected are directories of claims that the container mounts read-only, writable the others; devices are the
+	// block devices, secrets the folders of Secrets and ConfigMaps.
+	protected, writable, devices, secrets []string
+	// identity is whom the program runs as; nil for the caller.
+	identity *identity
 	// termination is the file that stands for the container's termination log.
 	termination string
 	folder      string
@@ -56,8 +61,15 @@ func (n *Node) prepare(ctx context.Context, pod *corev1.Pod, address string) (*l
 	if err := os.WriteFile(l.termination, nil, 0o666); err != nil {
 		return nil, err
 	}
+	// Whoever the container runs as may write it, whatever this process's mask is.
+	if err := os.Chmod(l.termination, 0o666); err != nil {
+		return nil, err
+	}
 	if err := n.mountVolumes(ctx, pod, container, l); err != nil {
 		return nil, err
+	}
+	if err := n.setIdentity(pod, container, l); err != nil {
+		return nil, &waiting{"CreateContainerConfigError", err}
 	}
 	var err error
 	if l.environment, err = n.containerEnvironment(ctx, pod, container, address); err != nil {
@@ -106,15 +118,33 @@ func (n *Node) mountVolumes(ctx context.Context, pod *corev1.Pod, container *cor
 	}
 	for _, mount := range container.VolumeMounts {
 		if place := places[mount.Name]; place != "" {
+			l.sort(pod, &mount, place)
 			l.mounts[path.Clean(mount.MountPath)] = filepath.Join(place, mount.SubPath)
 		}
 	}
 	for _, device := range container.VolumeDevices {
 		if place := places[device.Name]; place != "" {
 			l.mounts[path.Clean(device.DevicePath)] = place
+			l.devices = append(l.devices, place)
 		}
 	}
 	return nil
+}
+
+// sort remembers what kind of volume is mounted, and whether the container may write to it.
+func (l *launch) sort(pod *corev1.Pod, mount *corev1.VolumeMount, place string) {
+	for _, volume := range pod.Spec.Volumes {
+		claim := volume.PersistentVolumeClaim
+		switch {
+		case volume.Name != mount.Name:
+		case claim != nil && (mount.ReadOnly || claim.ReadOnly):
+			l.protected = append(l.protected, place)
+		case claim != nil:
+			l.writable = append(l.writable, place)
+		case volume.Secret != nil || volume.ConfigMap != nil:
+			l.secrets = append(l.secrets, place)
+		}
+	}
 }
 
 func (n *Node) mountVolume(ctx context.Context, namespace string, volume *corev1.Volume, l *launch) (string, error) {
@@ -135,7 +165,7 @@ func (n *Node) mountVolume(ctx context.Context, namespace string, volume *corev1
 		if err != nil && !(ptr.Deref(volume.Secret.Optional, false) && client.IgnoreNotFound(err) == nil) {
 			return "", err
 		}
-		return folder, writeFiles(folder, secret.Data, volume.Secret.Items)
+		return folder, writeFiles(folder, secret.Data, volume.Secret.Items, volume.Secret.DefaultMode)
 	case volume.ConfigMap != nil:
 		config := &corev1.ConfigMap{}
 		err := n.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: volume.ConfigMap.Name}, config)
@@ -146,39 +176,16 @@ func (n *Node) mountVolume(ctx context.Context, namespace string, volume *corev1
 		for name, text := range config.Data {
 			content[name] = []byte(text)
 		}
-		return folder, writeFiles(folder, content, volume.ConfigMap.Items)
+		return folder, writeFiles(folder, content, volume.ConfigMap.Items, volume.ConfigMap.DefaultMode)
 	case volume.EmptyDir != nil:
-		return folder, os.MkdirAll(folder, 0o777)
+		if err := os.MkdirAll(folder, 0o777); err != nil {
+			return "", err
+		}
+		return folder, os.Chmod(folder, 0o777)
 	case volume.Projected != nil:
 		return "", nil // a token for the API server, which a mover has no use for
 	}
 	return "", errors.New("a volume of this type cannot be had here")
-}
-
-// writeFiles writes the entries as files that their owner alone reads; with items only these, under their paths.
-func writeFiles(folder string, content map[string][]byte, items []corev1.KeyToPath) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	if len(items) == 0 {
-		for key := range content {
-			items = append(items, corev1.KeyToPath{Key: key, Path: key})
-		}
-	}
-	for _, item := range items {
-		bytes, found := content[item.Key]
-		if !found {
-			return fmt.Errorf("there is no key %q", item.Key)
-		}
-		file := filepath.Join(folder, filepath.Clean("/"+item.Path))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, bytes, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // here translates a path in the container, or leaves it as it is where nothing is mounted.

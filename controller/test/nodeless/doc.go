@@ -14,6 +14,6 @@
 // What decides about Jobs, binding of claims, garbage and protection is the real
 // kube-controller-manager, see package controlplane.
 //
-// Left out: other users than the caller's, limits of resources, mount namespaces (a read-only
-// claim is only recorded as such), probes, more than one container in a pod, and restarts within a pod.
+// Left out: limits of resources, the size of a directory, read-only devices, probes, more than one container in a
+// pod, and restarts within a pod.
 package nodeless

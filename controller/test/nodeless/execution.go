@@ -96,7 +96,12 @@ func (e *execution) execute(prepared *launch, record Run, mark []string) error {
 		return err
 	}
 	defer failures.Close()
-	command := exec.Command(prepared.command[0], prepared.command[1:]...)
+	line := prepared.command
+	if prepared.identity != nil {
+		line = prepared.identity.command(line)
+	}
+	line = protect(line, prepared.protected)
+	command := exec.Command(line[0], line[1:]...)
 	command.Dir = prepared.folder
 	command.Stdout, command.Stderr = output, failures
 	command.Env = append(command.Env, "PATH="+os.Getenv("PATH"))
@@ -109,6 +114,22 @@ func (e *execution) execute(prepared *launch, record Run, mark []string) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	e.command = command
 	return command.Start()
+}
+
+// protect puts a program into a mount namespace in which the directories are read-only. Only root can; others run it as
+// it is. The shell replaces itself, so signals and the exit code are the program's.
+func protect(command, directories []string) []string {
+	if os.Geteuid() != 0 {
+		return command
+	}
+	for _, directory := range directories {
+		const script = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"`
+		command = append([]string{"sh", "-c", script, directory}, command...)
+	}
+	if len(directories) > 0 {
+		command = append([]string{"unshare", "--mount", "--propagation=private"}, command...)
+	}
+	return command
 }
 
 // finish records the end; the caller holds the mutex.

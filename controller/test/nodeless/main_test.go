@@ -54,7 +54,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := plane.InstallSnapshotCRDs(); err != nil {
 		return 1, err
 	}
-	if node, err = Start(ctx, plane, Options{Names: []string{"first", "second"}}); err != nil {
+	if node, err = Start(ctx, plane, Options{Names: []string{"first", "second"}, Users: true}); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, node.Stop()) }()

@@ -17,15 +17,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
-// moverJob makes a Job of the mover as the controller would: the image's entry point, settings by environment.
+// moverJob makes a Job of the mover as the controller would: the image's entry point, settings by environment; for a device
+// the image's user without capabilities, for files root with those that keep owners.
 func moverJob(t *testing.T, namespace, role, claim string, device bool, variables map[string]string) *batchv1.Job {
 	t.Helper()
 	return newJob(t, namespace, role, "", mountSecret("keys", "/keys"), func(job *batchv1.Job) {
 		spec := &job.Spec.Template.Spec
 		container := &spec.Containers[0]
 		container.Command, container.Args = nil, []string{"mover", role}
+		container.SecurityContext = &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}
+		spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &device}
+		if !device {
+			spec.SecurityContext.RunAsUser = ptr.To[int64](0)
+			container.SecurityContext.Capabilities.Add = []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID"}
+		}
 		container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 		for name, value := range variables {
 			container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
@@ -83,7 +94,7 @@ func TestMoverMovesFilesThroughTheService(t *testing.T) {
 	namespace, from, to := twoEnds(t)
 	content := make([]byte, 3<<20)
 	_, _ = rand.Read(content)
-	if err := os.WriteFile(filepath.Join(from, "random"), content, 0o640); err != nil {
+	if err := os.WriteFile(filepath.Join(from, "random"), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	destination := moverJob(t, namespace, "destination", "to", false, nil)
@@ -133,7 +144,7 @@ func TestMoverShowsProgressAndSurvivesACut(t *testing.T) {
 	_, _ = rand.Read(content)
 	for part := range 6 {
 		name := filepath.Join(from, strconv.Itoa(part))
-		if err := os.WriteFile(name, content[part<<20:(part+1)<<20], 0o640); err != nil {
+		if err := os.WriteFile(name, content[part<<20:(part+1)<<20], 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

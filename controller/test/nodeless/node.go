@@ -36,6 +36,9 @@ type Options struct {
 	// Volferry is the program that a container with the command `volferry`, or with none, runs. Empty:
 	// that of the environment variable VOLFERRY.
 	Volferry string
+	// Users lets programs run as the user and groups of their pods and gives volumes to fsGroup, as a kubelet does; a
+	// pod without a user gets ImageUser. Only root can do that, and for others it changes nothing.
+	Users bool
 	// Names of the nodes; empty: one node `nodeless`.
 	Names []string
 	// Pods selects the pods to run by their labels. Nil: those with app.kubernetes.io/managed-by=volferry.
@@ -52,6 +55,7 @@ type Node struct {
 	plane    *controlplane.Plane
 	client   client.Client // never reads from a cache
 	volferry string
+	users    bool
 	names    []string
 	pods     labels.Selector
 	hooks    hooks
@@ -80,6 +84,10 @@ func Start(ctx context.Context, plane *controlplane.Plane, options Options) (*No
 	node.hooks.set(options.Hooks)
 	var err error
 	if node.root, err = os.MkdirTemp(plane.Root, "node-"); err != nil {
+		return nil, err
+	}
+	node.users = options.Users && os.Geteuid() == 0
+	if err := node.openToUsers(plane.Root); err != nil {
 		return nil, err
 	}
 	volumes := filepath.Join(node.root, "volumes")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,8 @@ func newJob(t *testing.T, namespace, name, script string, changes ...func(*batch
 					"app.kubernetes.io/managed-by": "volferry", "app": name,
 				}},
 				Spec: corev1.PodSpec{
-					RestartPolicy: corev1.RestartPolicyNever,
+					RestartPolicy:   corev1.RestartPolicyNever,
+					SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)},
 					Containers: []corev1.Container{{
 						Name: "main", Image: "none", Command: []string{"sh", "-c", script},
 					}},
@@ -325,5 +327,26 @@ func TestTerminationMessageIsReported(t *testing.T) {
 	get(t, pod)
 	if state := pod.Status.ContainerStatuses[0].State.Terminated; state == nil || state.Message != "mover source\n" {
 		t.Fatalf("state: %+v", state)
+	}
+}
+
+// What a claim that is mounted read-only holds cannot be changed by the program.
+func TestReadOnlyClaimIsProtected(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a mount namespace")
+	}
+	namespace := newNamespace(t)
+	path := bound(t, newClaim(t, namespace, "data", "plain"))
+	write(t, filepath.Join(path, "file"), "content")
+	for name, readOnly := range map[string]bool{"writable": false, "protected": true} {
+		script := "cat " + path + "/file >/dev/null && echo changed >" + path + "/file"
+		job := newJob(t, namespace, name, script, mount("data", "/data"), func(job *batchv1.Job) {
+			job.Spec.Template.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
+		})
+		if readOnly {
+			fails(t, job)
+		} else {
+			completes(t, job)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package nodeless
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -112,7 +113,7 @@ func (r *podRunner) start(ctx context.Context, pod *corev1.Pod, current *executi
 		return err
 	}
 	record := Run{
-		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Labels: pod.Labels,
+		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Labels: maps.Clone(pod.Labels),
 		Job:    pod.Labels["batch.kubernetes.io/job-name"],
 		Volume: prepared.volume, ReadOnly: prepared.readOnly, PodIP: current.address,
 		Environment: prepared.environment, Start: time.Now(),
@@ -121,7 +122,7 @@ func (r *podRunner) start(ctx context.Context, pod *corev1.Pod, current *executi
 		// The manager may be gone by now, and then nobody reads.
 		select {
 		case r.ended <- event.GenericEvent{Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name,
+			Namespace: current.key.Namespace, Name: current.key.Name,
 		}}}:
 		case <-time.After(time.Minute):
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -19,14 +20,17 @@ import (
 type Store struct {
 	root    string
 	mutex   sync.Mutex
-	devices map[string]string // handle -> loop device
+	devices map[string]string         // handle -> loop device
+	lent    map[string]syscall.Stat_t // loop device -> what it was before it was lent
 }
 
 // ErrNoLoopDevice says that this machine cannot make a block volume.
 var ErrNoLoopDevice = errors.New("no loop device can be had here")
 
 // NewStore makes a store in a folder, which must exist.
-func NewStore(root string) *Store { return &Store{root: root, devices: map[string]string{}} }
+func NewStore(root string) *Store {
+	return &Store{root: root, devices: map[string]string{}, lent: map[string]syscall.Stat_t{}}
+}
 
 // Root is the folder of the store. A volume of files lies in HANDLE/files below it.
 func (s *Store) Root() string { return s.root }
@@ -93,7 +97,8 @@ func (s *Store) make(handle string, fill func(scratch string) error) error {
 	if err != nil {
 		return err
 	}
-	if err := fill(scratch); err != nil {
+	// Pods of other users must get to what is inside.
+	if err := errors.Join(fill(scratch), os.Chmod(scratch, 0o755)); err != nil {
 		return errors.Join(err, os.RemoveAll(scratch))
 	}
 	return os.Rename(scratch, s.folder(handle))
@@ -118,6 +123,20 @@ func (s *Store) Path(handle string) (string, error) {
 	}
 	s.devices[handle] = strings.TrimSpace(string(output))
 	return s.devices[handle], nil
+}
+
+// lend makes a loop device of the store the user's, as a container runtime does with a pod's devices.
+func (s *Store) lend(device string, user, group int64) error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, known := s.lent[device]; !known {
+		var before syscall.Stat_t
+		if err := syscall.Stat(device, &before); err != nil {
+			return err
+		}
+		s.lent[device] = before
+	}
+	return os.Chown(device, int(user), int(group))
 }
 
 // Grow makes a disk longer. A directory has no limit of its own.
@@ -166,6 +185,13 @@ func (s *Store) detach(handle string) error {
 		return nil
 	}
 	delete(s.devices, handle)
+	// The machine gets it back as it was.
+	if info, lent := s.lent[device]; lent {
+		delete(s.lent, device)
+		if err := os.Chown(device, int(info.Uid), int(info.Gid)); err != nil {
+			return err
+		}
+	}
 	return run("losetup", "--detach", device)
 }
 

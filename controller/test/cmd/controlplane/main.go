@@ -34,7 +34,7 @@ type options struct {
 	kubeconfig, controllerKubeconfig string
 	definitions, manifests           string
 	volferry                         string
-	nodeless                         bool
+	nodeless, users                  bool
 }
 
 func main() {
@@ -46,6 +46,7 @@ func main() {
 	flags.StringVar(&o.definitions, "crds", "", "files or folders with resource definitions to install, separated by commas")
 	flags.StringVar(&o.manifests, "apply", "", "files or folders with objects to apply afterwards, separated by commas")
 	flags.BoolVar(&o.nodeless, "node", true, "also stand for a node: volumes, snapshots, Services, and pods of movers")
+	flags.BoolVar(&o.users, "users", false, "run movers as the user of their pods and give volumes to fsGroup; needs root")
 	flags.StringVar(&o.volferry, "volferry", os.Getenv("VOLFERRY"), "the program that movers run")
 	_ = flags.Parse(os.Args[1:])
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.Level(zapcore.ErrorLevel)))
@@ -81,7 +82,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if o.nodeless {
-		node, err := startNode(base, plane, o.volferry)
+		node, err := startNode(base, plane, nodeless.Options{Volferry: o.volferry, Users: o.users})
 		if err != nil {
 			return err
 		}
@@ -105,8 +106,8 @@ func makeNamespace(ctx context.Context, plane *controlplane.Plane) error {
 	return c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controlplane.ControllerNamespace}})
 }
 
-func startNode(ctx context.Context, plane *controlplane.Plane, volferry string) (*nodeless.Node, error) {
-	node, err := nodeless.Start(ctx, plane, nodeless.Options{Volferry: volferry})
+func startNode(ctx context.Context, plane *controlplane.Plane, options nodeless.Options) (*nodeless.Node, error) {
+	node, err := nodeless.Start(ctx, plane, options)
 	if err != nil {
 		return nil, err
 	}
