@@ -25,6 +25,15 @@ struct Extent {
 // The answer is a hint: a hole reported as data is harmless.
 Result<std::optional<Extent>> next_data(int fd, std::uint64_t offset, std::uint64_t size);
 
+// The first extent at or after `offset` that takes space, adjoining ones joined. Unlike next_data
+// it counts what is allocated and was never written (fallocate), which reads as zeros. As next_data
+// where `tells_allocation` is false.
+Result<std::optional<Extent>> next_allocated(int fd, std::uint64_t offset, std::uint64_t size);
+// All of them in [offset, size).
+Result<std::vector<Extent>> allocated(int fd, std::uint64_t offset, std::uint64_t size);
+// True for regular files of file systems that tell where a file takes space.
+bool tells_allocation(int fd);
+
 // Size in bytes of a regular file or block device (BLKGETSIZE64).
 Result<std::uint64_t> data_size(int fd);
 

@@ -10,6 +10,7 @@
 #include "engine/delta/zero.h"
 #include "engine/io/file.h"
 #include "engine/io/reader.h"
+#include "engine/session/allocation.h"
 #include "engine/session/convert.h"
 #include "engine/session/internal/in_file_busy.h"
 #include "engine/session/sizes.h"
@@ -39,6 +40,9 @@ Result<wire::FileRequest> InFile::prepare() {
   }
   if (!job_->compare_only) interrupted_ = parts_.targets.open_interrupted(*job_);
   interrupted_fd_ = interrupted_.get();
+  const int known = basis_ ? basis_.get() : interrupted_fd_;
+  allocation_ =
+      !job_->content_only && !job_->compare_only && known >= 0 && io::tells_allocation(known);
   answered_.resize(ranges_);
   left_ = ranges_;
   const bool worth = basis_size_ >= kDeltaFileBytes || (basis_ && job_->device);
@@ -132,23 +136,15 @@ Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Bu
       !claim(data.range, 1)) {
     return fail_with(Code::kProtocol, "range data that does not fit the file");
   }
+  if (data.digest.empty()) return apply_equal_range(data);
   if (data.compressed) {
     VF_ASSIGN(body, parts_.coder.decompress(body, data.raw_bytes));
   }
   if (body.size() != data.raw_bytes)
     return fail_with(Code::kProtocol, "range data of another length than announced");
   VF_ASSIGN(base::Buffer content, build(data, std::move(body), length));
-  if (!equal(data.digest, parts_.hash.hash_range(content.bytes(), false).digest)) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!retried_.insert(data.range).second) {
-        return fail_with(Code::kMismatch,
-                         "content of range " + std::to_string(data.range) + " arrived wrong twice");
-      }
-      answered_[data.range] = false;
-    }
-    return parts_.channel.send(wire::make_frame(wire::RangeRetry{req_, data.range}));
-  }
+  if (!equal(data.digest, parts_.hash.hash_range(content.bytes(), false).digest))
+    return ask_again(data.range);
   parts_.tally.literal_bytes.fetch_add(literal);
   for (const wire::RangeOp& op : data.ops) {
     if (op.kind == wire::OpKind::kCopy || op.kind == wire::OpKind::kSame)
@@ -162,6 +158,18 @@ Status InFile::apply_range(Worker& worker, const wire::RangeData& data, base::Bu
     VF_TRY(ensure_target());
   }
   return write_range(worker, data, std::move(content));
+}
+
+Status InFile::ask_again(std::uint64_t range) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!retried_.insert(range).second) {
+      return fail_with(Code::kMismatch,
+                       "content of range " + std::to_string(range) + " arrived wrong twice");
+    }
+    answered_[range] = false;
+  }
+  return parts_.channel.send(wire::make_frame(wire::RangeRetry{req_, range}));
 }
 
 Result<base::Buffer> InFile::build(const wire::RangeData& data, base::Buffer body,
@@ -251,7 +259,10 @@ Status InFile::write_range(Worker& worker, const wire::RangeData& data, base::Bu
       if (op.kind == wire::OpKind::kZero) {
         VF_TRY(io::zero_range(fd, offset + at, op.length, io::ZeroMode::kAllocated));
       } else if (op.kind == wire::OpKind::kHole && !fresh) {
-        VF_TRY(io::zero_range(fd, offset + at, op.length, io::ZeroMode::kHole));
+        VF_TRY(allocation_ ? make_hole(fd, offset + at, offset + end)
+                           : io::zero_range(fd, offset + at, op.length, io::ZeroMode::kHole));
+      } else if (op.kind == wire::OpKind::kSame && allocation_) {
+        VF_TRY(fill_holes(fd, offset + at, offset + end));
       }
     }
     at = end;
@@ -277,78 +288,27 @@ Status InFile::apply_run(const wire::RangeRun& run) {
     settle(run.first, run.count);
     return {};
   }
-  if (run.kind == wire::OpKind::kSame) {
-    if (!segmented_) return fail_with(Code::kProtocol, "equal ranges without a basis");
-    parts_.tally.matched_bytes.fetch_add(end - begin);
-    bool now = false;
+  const bool same = run.kind == wire::OpKind::kSame;
+  if (same && !segmented_) return fail_with(Code::kProtocol, "equal ranges without a basis");
+  (same ? parts_.tally.matched_bytes : parts_.tally.zero_bytes).fetch_add(end - begin);
+  const auto known = [&](std::uint64_t r) {
+    return same || (r < zero_sig_.size() && zero_sig_[r]);
+  };
+  for (std::uint64_t range = run.first; range < run.first + run.count;) {
+    // Neighbours that need the same treatment are done in one call.
+    std::uint64_t stop = range;
+    bool equal = false;
     {
       const std::lock_guard lock(mutex_);
-      now = have_target_;
-      if (!now) deferred_.emplace_back(begin, end);
+      equal = known(range);
+      while (stop < run.first + run.count && known(stop) == equal) ++stop;
     }
-    if (now) VF_TRY(copy_basis(begin, end));
-  } else {
-    parts_.tally.zero_bytes.fetch_add(end - begin);
-    const auto mode =
-        run.kind == wire::OpKind::kZero ? io::ZeroMode::kAllocated : io::ZeroMode::kHole;
-    for (std::uint64_t range = run.first; range < run.first + run.count;) {
-      // Neighbours that need the same treatment are done in one call.
-      std::uint64_t stop = range;
-      bool needed = false;
-      {
-        const std::lock_guard lock(mutex_);
-        const auto need = [&](std::uint64_t r) {
-          const bool zero = r < zero_sig_.size() && zero_sig_[r];
-          if (zero && (job_->device || (have_target_ ? target_.holds_basis() : false)))
-            return false;
-          if (zero && !have_target_) return false;
-          return run.kind == wire::OpKind::kZero || !have_target_ || kept(r);
-        };
-        needed = need(range);
-        while (stop < run.first + run.count && need(stop) == needed) ++stop;
-        if (needed && !have_target_) {
-          changed_ = true;
-          VF_TRY(ensure_target());
-        }
-      }
-      if (needed) {
-        const std::uint64_t from = range * kRange;
-        VF_TRY(
-            io::zero_range(target_.out.get(), from, std::min(stop * kRange, size_) - from, mode));
-      } else if (!job_->device) {
-        const std::lock_guard lock(mutex_);
-        // Equal zeros: like other equal ranges, in case a target is made later.
-        if (!have_target_) deferred_.emplace_back(range * kRange, std::min(stop * kRange, size_));
-      }
-      range = stop;
-    }
-  }
-  settle(run.first, run.count);
-  return {};
-}
-
-Status InFile::copy_basis(std::uint64_t begin, std::uint64_t end) {
-  for (std::uint64_t range = begin / kRange; range * kRange < end;) {
-    const auto skip = [&](std::uint64_t r) {
-      const std::lock_guard lock(mutex_);
-      return kept(r);
-    };
-    if (skip(range)) {
-      ++range;
-      continue;
-    }
-    std::uint64_t stop = range;
-    while (stop * kRange < end && !skip(stop)) ++stop;
-    const std::uint64_t limit = std::min(stop * kRange, end);
-    for (std::uint64_t at = range * kRange; at < limit;) {
-      VF_ASSIGN(const auto data, io::next_data(basis_.get(), at, limit));
-      if (!data) break;
-      VF_TRY(io::copy_range(basis_.get(), data->begin, target_.out.get(), data->begin,
-                            data->end - data->begin));
-      at = data->end;
-    }
+    const std::uint64_t limit = std::min(stop * kRange, size_);
+    VF_TRY(equal ? apply_equal(range * kRange, limit, run.kind == wire::OpKind::kHole)
+                 : apply_zeros(range, stop, run.kind));
     range = stop;
   }
+  settle(run.first, run.count);
   return {};
 }
 
@@ -412,7 +372,7 @@ Status InFile::finish() {
     const std::lock_guard lock(mutex_);
     VF_TRY(ensure_target());
   }
-  for (const auto& [begin, end] : deferred_) VF_TRY(copy_basis(begin, end));
+  for (const auto& [begin, end] : deferred_) VF_TRY(copy_basis(begin, end, false));
   VF_TRY(parts_.targets.install(*job_, target_));
   end_.outcome = Outcome::kInstalled;
   return {};

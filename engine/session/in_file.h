@@ -77,7 +77,23 @@ class InFile : public std::enable_shared_from_this<InFile> {
   Result<base::Buffer> build(const wire::RangeData& data, base::Buffer body, std::uint64_t length);
   Status write_range(Worker& worker, const wire::RangeData& data, base::Buffer content);
   Status apply_run(const wire::RangeRun& run);
-  Status copy_basis(std::uint64_t begin, std::uint64_t end);
+  Status ask_again(std::uint64_t range);
+  // Zeros where the basis has something else, or nothing: ranges [first, last).
+  Status apply_zeros(std::uint64_t first, std::uint64_t last, wire::OpKind kind);
+  // Content that is equal to the basis's (or the temporary's), and at the source a hole, or
+  // allocated throughout.
+  Status apply_equal(std::uint64_t begin, std::uint64_t end, bool hole);
+  // One range of equal content of which parts are holes at the source.
+  Status apply_equal_range(const wire::RangeData& data);
+  Result<bool> allocated_as_wanted(std::uint64_t begin, std::uint64_t end, bool hole);
+  // True if the part, allocated as wanted, was put aside, since there is no target yet.
+  Result<bool> put_aside(std::uint64_t begin, std::uint64_t end, bool as_wanted, bool hole);
+  // `fill`: all of it takes space in the target afterwards, else just what does in the basis.
+  Status copy_basis(std::uint64_t begin, std::uint64_t end, bool fill);
+  Status punch_kept(std::uint64_t begin, std::uint64_t end);
+  // Calls `work(first, last, kept)` for runs of ranges that are alike in that.
+  Status each_kept(std::uint64_t begin, std::uint64_t end,
+                   const std::function<Status(std::uint64_t, std::uint64_t, bool)>& work);
   Status ensure_target();
   bool claim(std::uint64_t first, std::uint64_t count);  // false: a range is answered twice
   void settle(std::uint64_t first, std::uint64_t count);
@@ -94,6 +110,7 @@ class InFile : public std::enable_shared_from_this<InFile> {
   std::function<void()> segment_done_;
 
   bool segmented_ = false;
+  bool allocation_ = false;  // holes matter, and this side's file system tells them
   std::uint64_t size_ = 0;
   std::uint64_t ranges_ = 0;
   base::UniqueFd basis_;
@@ -110,7 +127,7 @@ class InFile : public std::enable_shared_from_this<InFile> {
   std::vector<std::uint32_t> segment_left_;  // unanswered ranges of each signed segment
   std::set<std::uint64_t> retried_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>>
-      deferred_;  // equal ranges met before there was a target
+      deferred_;  // equal parts, allocated as wanted, met before there was a target
   std::uint64_t next_segment_ = 0;
   std::uint64_t left_ = 0;
   unsigned busy_ = 0;

@@ -12,6 +12,7 @@
 #include "engine/delta/geometry.h"
 #include "engine/delta/zero.h"
 #include "engine/io/file.h"
+#include "engine/session/allocation.h"
 #include "engine/session/convert.h"
 #include "engine/session/sizes.h"
 
@@ -94,7 +95,11 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
       VF_TRY(check_source());
       return equal ? Outcome::kSame : Outcome::kDiffers;
     }
-    if (equal) {
+    bool as_allocated = true;
+    if (equal && !job.content_only && io::tells_allocation(basis.get())) {
+      VF_ASSIGN(as_allocated, same_allocation(from, basis.get()));
+    }
+    if (equal && as_allocated) {
       VF_TRY(check_source());
       return Outcome::kSame;
     }
@@ -200,23 +205,17 @@ Status LocalContent::copy_whole(FileJob& job, int from, int to, std::uint64_t si
 }
 
 Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end) return {};
   tally_.zero_bytes.fetch_add(end - begin);
-  for (std::uint64_t at = begin; at < end;) {
+  VF_ASSIGN(const io::Metadata meta, io::stat_fd(to));
+  if (meta.type != io::FileType::kBlockDevice) return make_hole(to, begin, end);
+  // Zero only what is not: a write, or even a discard, would wear or unshare what is right already.
+  for (std::uint64_t at = begin; at < end; at += kPiece) {
     if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
-    VF_ASSIGN(const auto data, io::next_data(to, at, end));
-    if (!data) break;
-    at = data->begin;
-    // Zero only what is not: a write, or even a discard, would wear or unshare what is right
-    // already.
-    for (; at < data->end; at += kPiece) {
-      const std::uint64_t length = std::min(kPiece, data->end - at);
-      std::uint8_t* there = worker.scratch(2 * kPiece);
-      VF_ASSIGN(const std::size_t got, io::read_full(to, there, length, at));
-      VF_ASSIGN(const io::Metadata meta, io::stat_fd(to));
-      const bool device = meta.type == io::FileType::kBlockDevice;
-      if (device && delta::is_zero({there, got})) continue;
-      VF_TRY(io::zero_range(to, at, length, io::ZeroMode::kHole));
-    }
+    const std::uint64_t length = std::min(kPiece, end - at);
+    std::uint8_t* there = worker.scratch(2 * kPiece);
+    VF_ASSIGN(const std::size_t got, io::read_full(to, there, length, at));
+    if (!delta::is_zero({there, got})) VF_TRY(io::zero_range(to, at, length, io::ZeroMode::kHole));
   }
   return {};
 }
@@ -232,7 +231,7 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   // Zeros that are allocated at the source are not the same as a hole.
   bool hole = false;
   if (!device && old > 0) {
-    VF_ASSIGN(const auto data, io::next_data(to, begin, begin + length));
+    VF_ASSIGN(const auto data, io::next_allocated(to, begin, begin + length));
     hole = !data || data->begin > begin || data->end < begin + length;
   }
   if (old == length && !hole && std::memcmp(source, there, length) == 0) {

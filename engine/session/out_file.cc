@@ -29,6 +29,12 @@ bool OutFileWork::SegmentMap::all_hole(std::uint64_t begin, std::uint64_t end) c
   return it == data.end() || it->begin >= end;
 }
 
+bool OutFileWork::SegmentMap::all_data(std::uint64_t begin, std::uint64_t end) const {
+  const auto it = std::partition_point(
+      data.begin(), data.end(), [&](const io::Extent& extent) { return extent.end <= begin; });
+  return it != data.end() && it->begin <= begin && it->end >= end;
+}
+
 bool OutFileWork::ensure_open() {
   if (file_->over.load() || parts_.tally.stopped()) return false;
   const std::lock_guard lock(file_->open_mutex);
@@ -136,19 +142,16 @@ void OutFileWork::mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offs
     while (left > 0) {
       std::uint64_t piece = left;
       wire::OpKind kind = op.kind;
-      if (kind == wire::OpKind::kZero) {
-        if (device) {
-          kind = wire::OpKind::kHole;
-        } else {
-          const auto it =
-              std::partition_point(map.data.begin(), map.data.end(),
-                                   [&](const io::Extent& extent) { return extent.end <= at; });
-          const bool hole = it == map.data.end() || it->begin > at;
-          if (hole) kind = wire::OpKind::kHole;
-          const std::uint64_t limit =
-              hole ? (it == map.data.end() ? at + left : it->begin) : it->end;
-          piece = std::min(left, limit - at);
-        }
+      if (kind == wire::OpKind::kZero && device) {
+        kind = wire::OpKind::kHole;
+      } else if (!device && (kind == wire::OpKind::kZero || kind == wire::OpKind::kSame)) {
+        const auto it =
+            std::partition_point(map.data.begin(), map.data.end(),
+                                 [&](const io::Extent& extent) { return extent.end <= at; });
+        const bool hole = it == map.data.end() || it->begin > at;
+        if (hole) kind = wire::OpKind::kHole;
+        const std::uint64_t limit = hole ? (it == map.data.end() ? at + left : it->begin) : it->end;
+        piece = std::min(left, limit - at);
       }
       if (!out.empty() && out.back().kind == kind && kind != wire::OpKind::kCopy) {
         out.back().length += static_cast<std::uint32_t>(piece);
@@ -160,6 +163,16 @@ void OutFileWork::mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offs
     }
   }
   ops = std::move(out);
+}
+
+Status OutFileWork::send_equal(std::uint64_t range, const SegmentMap& map) {
+  const std::uint64_t length = delta::range_length(range, file_->size);
+  wire::RangeData data;
+  data.req = file_->request.req;
+  data.range = range;
+  data.ops = {{wire::OpKind::kSame, static_cast<std::uint32_t>(length), 0}};
+  mark_holes(data.ops, range * kRange, map);
+  return parts_.channel.send(wire::make_frame(data), file_->request.req);
 }
 
 Status OutFileWork::send_range(std::uint64_t range, base::Buffer content,
@@ -255,8 +268,9 @@ void OutFileWork::whole_job(Worker& worker) {
         end(wire::FileResult::kChanged, nullptr);
         return {};
       }
-      if (delta::is_zero(piece->data.bytes())) {
-        const bool device = file_->before.type == io::FileType::kBlockDevice;
+      const bool device = file_->before.type == io::FileType::kBlockDevice;
+      const bool one_kind = device || map.all_data(range * kRange, range * kRange + length);
+      if (one_kind && delta::is_zero(piece->data.bytes())) {
         VF_TRY(runs.add(device ? wire::OpKind::kHole : wire::OpKind::kZero, range));
         continue;
       }

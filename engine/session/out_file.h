@@ -74,6 +74,7 @@ class OutFileWork {
   struct SegmentMap {
     std::vector<io::Extent> data;
     bool all_hole(std::uint64_t begin, std::uint64_t end) const;
+    bool all_data(std::uint64_t begin, std::uint64_t end) const;
   };
   class Runs;
 
@@ -88,6 +89,8 @@ class OutFileWork {
   Result<SegmentMap> map_segment(std::uint64_t begin, std::uint64_t end) const;
   void mark_holes(std::vector<wire::RangeOp>& ops, std::uint64_t offset,
                   const SegmentMap& map) const;
+  // Of a range that has the basis's content: where its holes are.
+  Status send_equal(std::uint64_t range, const SegmentMap& map);
   Status send_range(std::uint64_t range, base::Buffer content, std::vector<wire::RangeOp> ops,
                     const delta::Digest& digest);
   // Queues the ranges [first, last) that have data, in order.

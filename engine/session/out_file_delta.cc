@@ -45,7 +45,8 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
       const wire::RangeSig& theirs = request.ranges[range - first];
       const std::uint64_t length = delta::range_length(range, file_->size);
       base::Buffer content;
-      bool zero = map.all_hole(range * kRange, range * kRange + length);
+      const bool hole = map.all_hole(range * kRange, range * kRange + length);
+      bool zero = hole;
       wire::OpKind zero_kind = wire::OpKind::kHole;
       if (!zero) {
         VF_ASSIGN(std::optional<io::ReadPiece> piece, reader.next());
@@ -65,6 +66,14 @@ void OutFileWork::compare_job(Worker& worker, const wire::SegmentRequest& reques
       if (!same && file_->compare_only()) {
         end(wire::FileResult::kDiffers, nullptr);
         return {};
+      }
+      const bool partly_hole =
+          !hole && !device && !map.all_data(range * kRange, range * kRange + length);
+      if (partly_hole && (zero || same) && !file_->compare_only()) {
+        VF_TRY(runs.flush());
+        VF_TRY(same ? send_equal(range, map) : send_plain(range, std::move(content), map));
+        answered(1);
+        continue;
       }
       if (zero || same) {
         VF_TRY(runs.add(zero ? zero_kind : wire::OpKind::kSame, range));

@@ -302,8 +302,15 @@ void RemoteContent::apply_packed(const wire::PackedFile& file, base::Bytes conte
       parts_.tally.literal_bytes.fetch_add(content.size());
       return ended(Outcome::kInstalled);
     }
-    case wire::FileResult::kSame:
-      return ended(Outcome::kSame);
+    case wire::FileResult::kSame: {
+      if (job->compare_only) return ended(Outcome::kSame);
+      auto rewritten = parts_.targets.match_sparse(*job, file.sparse);
+      if (!rewritten) {
+        parts_.tally.destination_error(job->path(), rewritten.error());
+        return ended(Outcome::kFailed);
+      }
+      return ended(*rewritten ? Outcome::kInstalled : Outcome::kSame);
+    }
     case wire::FileResult::kDiffers:
       return ended(Outcome::kDiffers);
     case wire::FileResult::kChanged:

@@ -235,13 +235,15 @@ wire::PackedFile Sender::read_small(const wire::FileRequest& request, base::MutB
     }
     const delta::Digest digest = parts_.hash.hash_range({room.data(), length}, false).digest;
     const bool compare = request.kind == wire::RequestKind::kDigest;
+    const bool sparse = is_sparse(before);
     if (compare && equal(request.digest, digest)) {
       packed.result = wire::FileResult::kSame;
+      packed.sparse = sparse;
     } else if ((request.flags & wire::kRequestCompareOnly) != 0) {
       packed.result = wire::FileResult::kDiffers;
     } else {
       packed.digest = to_wire(digest);
-      packed.sparse = before.blocks * 512 + delta::kBlockBytes <= before.size;
+      packed.sparse = sparse;
       packed.length = static_cast<std::uint32_t>(length);
     }
     return packed;

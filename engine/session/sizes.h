@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/io/metadata.h"
+#include "engine/transport/wire/limits.h"
+
 namespace volferry::session {
 
 // Files up to this travel whole, many to a frame; larger ones range by range. At 128 KiB a frame's
@@ -16,6 +19,11 @@ inline constexpr std::uint64_t kPackFileBytes = 128u << 10;
 inline constexpr std::uint64_t kPackFrameBytes = 512u << 10;
 // A basis is worth comparing block by block from here on; below, the file travels whole.
 inline constexpr std::uint64_t kDeltaFileBytes = 32u << 10;
+
+// Whether a small file has holes: takes a block less than its size.
+inline bool is_sparse(const io::Metadata& meta) {
+  return meta.blocks * 512 + wire::kBlockBytes <= meta.size;
+}
 
 // How often a file that moved while it was read is read again.
 inline constexpr int kChangeRetries = 3;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/base/buffer.h"
 #include "engine/delta/geometry.h"
 #include "engine/delta/zero.h"
 #include "engine/io/file.h"
@@ -130,6 +131,23 @@ void Targets::discard(const FileJob& job, Target& target, bool keep) {
       (void)::unlinkat((*dir)->get(), target.temp.c_str(), 0);
   }
   target.out.reset();
+}
+
+Result<bool> Targets::match_sparse(const FileJob& job, bool sparse) {
+  VF_ASSIGN(const base::UniqueFd file, open_basis(job));
+  if (!file || !io::tells_allocation(file.get())) return false;
+  VF_ASSIGN(const io::Metadata meta, io::stat_fd(file.get()));
+  if (meta.size > kPackFileBytes || is_sparse(meta) == sparse) return false;
+  base::Buffer content = base::Buffer::heap(meta.size);
+  VF_ASSIGN(const std::size_t got, io::read_full(file.get(), content.data(), meta.size, 0));
+  if (got != job.want.size) return false;
+  bool zeros = false;
+  for (std::size_t at = 0; at + delta::kBlockBytes <= got && !zeros; at += delta::kBlockBytes)
+    zeros = delta::is_zero({content.data() + at, delta::kBlockBytes});
+  // A file system that compresses takes less space than there is data.
+  if (!zeros) return false;
+  VF_TRY(write_small(job, {content.data(), got}, sparse));
+  return true;
 }
 
 Status Targets::write_small(const FileJob& job, base::Bytes content, bool sparse) {

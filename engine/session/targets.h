@@ -53,6 +53,9 @@ class Targets {
   Result<Target> create(const FileJob& job, base::UniqueFd interrupted, int basis);
   // Writes a whole small file and installs it. `sparse`: 4 KiB blocks of zeros become holes.
   Status write_small(const FileJob& job, base::Bytes content, bool sparse);
+  // For a small file with equal content: writes it anew where its blocks of zeros are holes and
+  // should not be, or the other way round. True if it did.
+  Result<bool> match_sparse(const FileJob& job, bool sparse);
   // Cuts to size, puts on the metadata and gives the file its name.
   Status install(const FileJob& job, Target& target);
   // Removes an interrupted run's temporary that will not be needed.

@@ -42,6 +42,43 @@ TEST_P(ExtentsTest, EmptyAndHoleOnly) {
   EXPECT_EQ(next_data(hole.get(), 2 * kMiB, 4 * kMiB), std::nullopt);
 }
 
+TEST_P(ExtentsTest, AllocatedIsAlsoWhatWasNeverWritten) {
+  const auto fd = dir_->sparse("data", 16 * kMiB);
+  ASSERT_TRUE(tells_allocation(fd.get()));
+  EXPECT_EQ(next_allocated(fd.get(), 0, 16 * kMiB), std::nullopt);
+  const auto bytes = pattern(kMiB, 1);
+  ASSERT_TRUE(write_full(fd.get(), bytes.data(), bytes.size(), 2 * kMiB));
+  // Not on disk yet, and told all the same.
+  EXPECT_EQ(next_allocated(fd.get(), 0, 16 * kMiB), (Extent{2 * kMiB, 3 * kMiB}));
+  EXPECT_EQ(next_allocated(fd.get(), 2 * kMiB + 4096, 16 * kMiB),
+            (Extent{2 * kMiB + 4096, 3 * kMiB}));
+  EXPECT_EQ(next_allocated(fd.get(), 0, 2 * kMiB + 4096), (Extent{2 * kMiB, 2 * kMiB + 4096}));
+  EXPECT_EQ(next_allocated(fd.get(), 3 * kMiB, 16 * kMiB), std::nullopt);
+  if (GetParam() == "tmpfs") return;  // its fallocate leaves holes until pages are touched
+  ASSERT_EQ(::fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, 3 * kMiB, 4 * kMiB), 0);
+  EXPECT_EQ(next_allocated(fd.get(), 0, 16 * kMiB), (Extent{2 * kMiB, 7 * kMiB}));
+}
+
+TEST_P(ExtentsTest, ManyExtentsJoinAndStayApart) {
+  const auto fd = dir_->sparse("data", 16 * kMiB);
+  const auto bytes = pattern(64 << 10, 1);
+  for (std::uint64_t at = 0; at < 8 * kMiB; at += 128 << 10)
+    ASSERT_TRUE(write_full(fd.get(), bytes.data(), bytes.size(), at));
+  std::uint64_t count = 0;
+  for (std::uint64_t at = 0; at < 16 * kMiB; ++count) {
+    const auto extent = next_allocated(fd.get(), at, 16 * kMiB);
+    ASSERT_TRUE(extent);
+    if (!*extent) break;
+    EXPECT_EQ((*extent)->begin, count * (128 << 10));
+    EXPECT_EQ((*extent)->end, count * (128 << 10) + (64 << 10));
+    at = (*extent)->end;
+  }
+  EXPECT_EQ(count, 64u);
+  for (std::uint64_t at = 64 << 10; at < 8 * kMiB; at += 128 << 10)
+    ASSERT_TRUE(write_full(fd.get(), bytes.data(), bytes.size(), at));
+  EXPECT_EQ(next_allocated(fd.get(), 0, 16 * kMiB), (Extent{0, 8 * kMiB}));
+}
+
 TEST_P(ExtentsTest, SizeOfAFile) {
   const auto fd = dir_->sparse("data", (std::uint64_t{5} << 30) + 1);
   EXPECT_EQ(data_size(fd.get()), (std::uint64_t{5} << 30) + 1);

@@ -248,6 +248,20 @@ const BadContent kBadContents[] = {
      [](ScriptedPeer& p, std::uint32_t req) {
        p.send(wire::RangeRun{req, wire::OpKind::kSame, 0, 3});
      }},
+    {"EqualRangeWithoutBasis", 3 * kMiB, "",
+     [](ScriptedPeer& p, std::uint32_t req) {
+       wire::RangeData data = p.literal(req, 0, "");
+       data.digest.clear();
+       data.ops = {{wire::OpKind::kSame, kMiB, 0}};
+       p.send(data);
+     }},
+    {"EqualRangeWithContent", 3 * kMiB, noise(2 * kMiB, 3),
+     [](ScriptedPeer& p, std::uint32_t req) {
+       const std::string part = noise(kMiB, 1);
+       wire::RangeData data = p.literal(req, 0, part);
+       data.digest.clear();
+       p.send(data, part);
+     }},
     {"CopyWithoutBasis", 3 * kMiB, "",
      [](ScriptedPeer& p, std::uint32_t req) {
        wire::RangeData data = p.literal(req, 0, "");
@@ -365,6 +379,30 @@ TEST_F(HostileSender, RangeWrongOnceIsRetried) {
   peer.finish();
   EXPECT_EQ(peer.exit_code(), 0);
   EXPECT_EQ(read_file(root_ + "/f"), first + second);
+}
+
+// Content is not given up for a hole that the sender only claims.
+TEST_F(HostileSender, HoleInAnEqualRangeThatIsNoneIsRetried) {
+  const std::string old = noise(2 * kMiB, 1);
+  write_file(root_ + "/f", old);
+  ScriptedPeer peer(root_);
+  const wire::FileRequest request = ask(peer, 2 * kMiB);
+  peer.send(wire::RangeRun{request.req, wire::OpKind::kSame, 0, 1});
+  wire::RangeData data = peer.literal(request.req, 1, "");
+  data.digest.clear();
+  data.ops = {{wire::OpKind::kSame, kMiB / 2, 0}, {wire::OpKind::kHole, kMiB / 2, 0}};
+  peer.send(data);
+  const auto retry = peer.wait<wire::RangeRetry>();
+  ASSERT_TRUE(retry);
+  EXPECT_EQ(retry->range, 1u);
+  const std::string second = noise(kMiB, 2);
+  peer.send(peer.literal(request.req, 1, second), second);
+  wire::FileEnd end;
+  end.req = request.req;
+  peer.send(end);
+  peer.finish();
+  EXPECT_EQ(peer.exit_code(), 0);
+  EXPECT_EQ(read_file(root_ + "/f"), old.substr(0, kMiB) + second);
 }
 
 TEST_F(HostileSender, RangeWrongTwiceIsAnItemError) {
