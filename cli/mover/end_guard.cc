@@ -6,7 +6,8 @@
 
 namespace volferry::cli::mover {
 
-EndGuard::EndGuard(StopFlag& stop, std::chrono::milliseconds limit, std::function<void()> overdue)
+EndGuard::EndGuard(StopFlag& stop, std::chrono::milliseconds limit,
+                   std::function<void(bool)> overdue)
     : stop_(stop), limit_(limit), overdue_(std::move(overdue)), thread_([this] { run(); }) {}
 
 EndGuard::~EndGuard() {
@@ -34,7 +35,7 @@ void EndGuard::run() {
     if (!stopped) stopped = now;
     if (now - *stopped < kGrace) continue;
     lock.unlock();
-    overdue_();
+    overdue_(timed_out_.load());
     return;
   }
 }

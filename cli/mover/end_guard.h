@@ -20,8 +20,9 @@ class EndGuard {
  public:
   static constexpr std::chrono::seconds kGrace{8};
 
-  // `limit` 0: none. `overdue` runs on the guard's thread and does not return.
-  EndGuard(StopFlag& stop, std::chrono::milliseconds limit, std::function<void()> overdue);
+  // `limit` 0: none. `overdue` runs on the guard's thread and is told whether it was the limit that
+  // ended the run.
+  EndGuard(StopFlag& stop, std::chrono::milliseconds limit, std::function<void(bool)> overdue);
   ~EndGuard();
   EndGuard(const EndGuard&) = delete;
   EndGuard& operator=(const EndGuard&) = delete;
@@ -35,7 +36,7 @@ class EndGuard {
 
   StopFlag& stop_;
   const std::chrono::milliseconds limit_;
-  const std::function<void()> overdue_;
+  const std::function<void(bool)> overdue_;
   std::atomic<bool> timed_out_{false};
   std::mutex mutex_;
   std::condition_variable wake_;

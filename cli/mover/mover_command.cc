@@ -22,6 +22,8 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 
+#include "engine/io/queue.h"
+
 namespace volferry::cli {
 
 namespace mover {
@@ -95,9 +97,14 @@ class Mover {
     // How long a destination has to wait is not its own affair.
     const bool limited = settings_.role == Role::kSource;
     const EndGuard guard(stop_, limited ? settings_.sync_timeout : std::chrono::milliseconds(0),
-                         [this] { end_overdue(); });
+                         [this](bool timed_out) { end_overdue(timed_out); });
     Summary summary = refused_ ? failed_summary(*refused_) : prepare_and_move();
-    if (guard.timed_out() && summary.fatal) summary.fatal = sync_timeout_error();
+    const bool stopped = summary.fatal && summary.fatal->code == Code::kTerminated;
+    if (stopped && guard.timed_out()) summary.fatal = sync_timeout_error();
+    if (finishing_.exchange(true)) {
+      // The guard is ending the process.
+      for (;;) pause();
+    }
     return finish(summary);
   }
 
@@ -114,7 +121,8 @@ class Mover {
   void open_termination_log() {
     // Outside a pod nobody asked for the default one to be made.
     const std::string path = mover::termination_log(environment_);
-    auto log = TerminationLog::open(path, environment_.contains("VOLFERRY_TERMINATION_LOG"));
+    const bool asked_for = path != mover::termination_log({});
+    auto log = TerminationLog::open(path, asked_for);
     if (log)
       termination_log_ = *std::move(log);
     else
@@ -134,6 +142,7 @@ class Mover {
   Status prepare() {
     VF_ASSIGN(volume_, choose_volume(settings_));
     VF_ASSIGN(own_.volume_mode, volume_mode(volume_));
+    VF_TRY(check_io());
     make_output_for(volume_);
     VF_ASSIGN(keys_, transport::read_psk_folder(settings_.keys));
     own_.replication_id = settings_.replication_id;
@@ -145,6 +154,14 @@ class Mover {
     own_.final_sync_id = settings_.final_sync_id;
     settings_.options.identity = encode_identity(own_);
     return confine();
+  }
+
+  // Each session would find it out anew, and tell it to a peer that cannot help.
+  Status check_io() const {
+    if (settings_.options.io != IoChoice::kUring) return {};
+    const auto probed = io::probe_backend(io::BackendChoice::kUring);
+    if (probed) return {};
+    return fail_with(Code::kUsage, "VOLFERRY_IO: " + probed.error().message());
   }
 
   // Before any thread that talks to others is started. A source looks names up.
@@ -188,10 +205,6 @@ class Mover {
 
   // The error line, the summary, the result; in this order also where they go to one log.
   int finish(const Summary& summary) {
-    if (finishing_.exchange(true)) {
-      // The guard is ending the process.
-      for (;;) pause();
-    }
     const std::string line = result_json(outcome(summary));
     if (termination_log_) {
       if (const Status written = termination_log_->write(line); !written)
@@ -207,12 +220,12 @@ class Mover {
   }
 
   // On the guard's thread, while others still run.
-  void end_overdue() {
-    if (finishing_.load()) return;
-    Summary summary = failed_summary(
-        {Code::kTerminated, 0, "terminated; what was waited for could not be interrupted"});
-    if (stop_.load() == exit_code(Code::kInterrupted)) summary.fatal->code = Code::kInterrupted;
-    _exit(finish(summary));
+  void end_overdue(bool timed_out) {
+    if (finishing_.exchange(true)) return;
+    Error why{Code::kTerminated, 0, "terminated; what was waited for could not be interrupted"};
+    if (stop_.load() == exit_code(Code::kInterrupted)) why.code = Code::kInterrupted;
+    if (timed_out) why = sync_timeout_error();
+    _exit(finish(failed_summary(why)));
   }
 
   Console& console_;

@@ -6,6 +6,8 @@
 #include "cli/output.h"
 #include "cli/service.h"
 
+#include "engine/session/volume.h"
+
 namespace volferry::cli::mover {
 
 namespace {
@@ -38,11 +40,27 @@ ServeOptions serve_options(const RunParts& parts) {
   return options;
 }
 
+// A destination that is just ending elsewhere may still write here; a source that met it would take
+// that for a fault that stays.
+Status wait_for_volume(const RunParts& parts) {
+  bool told = false;
+  while (parts.stop.load() == 0) {
+    VF_ASSIGN(const session::Volume volume, session::open_destination(parts.volume, ""));
+    const auto lock = session::lock_destination(volume, std::chrono::milliseconds(500));
+    if (lock) return {};
+    if (lock.error().os_errno != 0) return std::unexpected(lock.error());
+    if (!told) parts.logger.log(base::LogLevel::kWarn, lock.error().message());
+    told = true;
+  }
+  return {};
+}
+
 }  // namespace
 
 Summary run_destination(const RunParts& parts,
                         const std::function<void(const std::string&)>& listening) {
   const auto begin = std::chrono::steady_clock::now();
+  if (const Status ready = wait_for_volume(parts); !ready) return failed_summary(ready.error());
   transport::ServerOptions server_options;
   server_options.listen_host = parts.settings.listen.host;
   server_options.port = parts.settings.listen.port;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two movers over TLS on loopback: a tree, an image, devices; what the results say."""
 
+import fcntl
 import os
 
 from support import blockdev, trees
@@ -106,6 +107,19 @@ class Pair(MoverCase):
         near = self.source(port)
         wait_until(lambda: "trying again" in near.process.stderr_text(), "a refused connection")
         far = self.destination(LISTEN=f"127.0.0.1:{port}")
+        near.end()
+        far.end()
+        self.assert_same()
+
+    def test_destination_waits_for_another_writer(self):
+        trees.small_tree(self.src)
+        lock = os.open(self.dst, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        port = free_port()
+        far = self.any_mover("destination", VOLUME=self.dst, LISTEN=f"127.0.0.1:{port}")
+        near = self.source(port)
+        wait_until(lambda: "another volferry" in far.process.stderr_text(), "the warning")
+        os.close(lock)
         near.end()
         far.end()
         self.assert_same()

@@ -8,7 +8,8 @@ namespace {
 
 TEST(EndGuard, EndsARunAfterItsTime) {
   StopFlag stop{0};
-  const EndGuard guard(stop, std::chrono::milliseconds(1), [] { FAIL() << "not overdue yet"; });
+  const EndGuard guard(stop, std::chrono::milliseconds(1),
+                       [](bool) { FAIL() << "not overdue yet"; });
   const auto deadline = std::chrono::steady_clock::now() + EndGuard::kGrace;
   while (stop.load() == 0 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -22,7 +23,8 @@ TEST(EndGuard, EndsARunAfterItsTime) {
 TEST(EndGuard, ASignalThatCameFirstWins) {
   StopFlag stop{130};
   {
-    const EndGuard guard(stop, std::chrono::milliseconds(1), [] { FAIL() << "not overdue yet"; });
+    const EndGuard guard(stop, std::chrono::milliseconds(1),
+                         [](bool) { FAIL() << "not overdue yet"; });
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
     EXPECT_FALSE(guard.timed_out());
   }
@@ -32,7 +34,8 @@ TEST(EndGuard, ASignalThatCameFirstWins) {
 TEST(EndGuard, CallsWhereTheRunDoesNotEnd) {
   StopFlag stop{0};
   std::atomic<bool> called{false};
-  const EndGuard guard(stop, std::chrono::milliseconds(0), [&] { called = true; });
+  const EndGuard guard(stop, std::chrono::milliseconds(0),
+                       [&](bool timed_out) { called = !timed_out; });
   stop = 143;
   const auto begin = std::chrono::steady_clock::now();
   while (!called && std::chrono::steady_clock::now() < begin + 2 * EndGuard::kGrace)
