@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Movers that are told to end, or whose time is up; what arrived is used by the next run."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 from support import compare, trees
@@ -72,6 +75,33 @@ class Signals(MoverCase):
         near = self.source(free_port())
         wait_until(lambda: "trying again" in near.process.stderr_text(), "a refused connection")
         self.end_by(near, signal.SIGTERM, 143)
+
+    def test_name_lookup_that_hangs(self):
+        """Nothing can interrupt it, and the pod must still end with a result."""
+        self.need_root("a network of its own")
+        self.need_tool("unshare")
+        self.need_tool("ip")
+        resolv = self.path("resolv.conf")
+        trees.write(resolv, b"nameserver 127.0.0.1\noptions attempts:5\n")
+        silent = "import socket,time; s=socket.socket(2,2); s.bind(('127.0.0.1',53)); time.sleep(90)"
+        script = (
+            f'ip link set lo up && mount --bind "{resolv}" /etc/resolv.conf || exit 99; '
+            f'"{sys.executable}" -c "{silent}" & exec "$@"'
+        )
+        prefix = ("unshare", "--net", "--mount", "sh", "-c", script, "sh")
+        probe = ["unshare", "--net", "--mount", "ip", "link", "set", "lo", "up"]
+        if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+            self.skipTest("no network namespaces here")
+        near = self.source(8000, ADDRESS="some.example", options={"prefix": prefix})
+        self.addCleanup(self._end_group, near.process.pid)
+        wait_until(lambda: '"phase":"connect"' in near.process.stdout_bytes().decode(), "the lookup")
+        self.end_by(near, signal.SIGTERM, 143)
+
+    @staticmethod
+    def _end_group(leader: int):
+        # The silent name server is left in the session that the mover was started in.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGKILL)
 
     def test_stalled_peer(self):
         far = self.destination()
