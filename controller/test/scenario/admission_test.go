@@ -54,6 +54,7 @@ func (w *world) applyStrictly(text string) error {
 }
 
 func TestA01SmallestExamples(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, text := range []string{smallestSource, smallestDestination} {
 		w.must(w.applyStrictly(text))
@@ -92,6 +93,7 @@ func TestA01SmallestExamples(t *testing.T) {
 }
 
 func TestA03BadSchedules(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.claim("data", "1Mi", corev1.PersistentVolumeFilesystem)
 	bad := func(name, schedule string) error {
@@ -142,6 +144,7 @@ func (w *world) jobs(namespace string) int {
 }
 
 func TestA11ExternalMethodsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.claim("data", "1Mi", corev1.PersistentVolumeFilesystem)
 	spec := map[string]string{"anything": "goes"}
@@ -201,6 +204,7 @@ func (w *world) count(kind client.Object) int {
 }
 
 func TestA13BadParameters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.claim("data", "1Mi", corev1.PersistentVolumeFilesystem)
 	const secretLike = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -252,6 +256,7 @@ func TestA13BadParameters(t *testing.T) {
 }
 
 func TestA14DestinationHasNoTrigger(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	err := w.applyStrictly(strings.ReplaceAll(smallestDestination, "spec:", "spec:\n  trigger: {onDemand: a}"))
 	if err == nil || !strings.Contains(err.Error(), "unknown field") {
@@ -261,6 +266,7 @@ func TestA14DestinationHasNoTrigger(t *testing.T) {
 }
 
 func TestA16ImmutableFields(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.must(w.applyStrictly(smallestSource))
 	w.must(w.applyStrictly(smallestDestination))

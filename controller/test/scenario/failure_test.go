@@ -22,9 +22,9 @@ import (
 // failSources lets the source movers of this world end with an exit code.
 func (w *world) failSources(code int32) {
 	child := names.Source(w.namespace, "p")
-	cluster.node.SetHooks(nodeless.Hooks{Run: func(pod *corev1.Pod) nodeless.Injection {
+	w.inject(func(pod *corev1.Pod) nodeless.Injection {
 		return nodeless.Injection{Skip: pod.Labels[v1alpha1.LabelChild] == child, ExitCode: code}
-	}})
+	})
 }
 
 // events of a reason about a resource.
@@ -57,6 +57,7 @@ func (w *world) copies() int {
 // Transient failures are tried again with growing pauses and one copy; afterwards the request is served and the streak is
 // over. One event tells of a streak.
 func TestTransientFailuresAreRetried(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	w.pair("p", "data", map[string]string{"retries": "1"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
@@ -81,7 +82,7 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	if out, ok := w.metric("volferry_out_of_sync", "p"); !ok || out != 1 {
 		t.Errorf("volferry_out_of_sync is %v (%v), want 1", out, ok)
 	}
-	cluster.node.SetHooks(nodeless.Hooks{})
+	w.inject(nil)
 	w.served("p", "a")
 	if s := w.source("p").Status; s.Retry != nil || s.Lineage.Seq != 1 {
 		t.Errorf("after the success retry is %+v and seq %d", s.Retry, s.Lineage.Seq)
@@ -102,6 +103,7 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 func TestPermanentFailuresStop(t *testing.T) {
 	for _, code := range []int32{2, 11, 12, 20, 23, 30} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.small()
 			w.failSources(code)
@@ -121,7 +123,7 @@ func TestPermanentFailuresStop(t *testing.T) {
 			if n := w.events("TransferFailed"); n != 1 {
 				t.Errorf("%d events TransferFailed, want 1", n)
 			}
-			cluster.node.SetHooks(nodeless.Hooks{})
+			w.inject(nil)
 			w.demand("p", "b")
 			w.eventually(10*time.Second, "the metric to clear", func() bool { value, _ := w.metric("volferry_permanently_failed", "p"); return value == 0 })
 		})
@@ -130,6 +132,7 @@ func TestPermanentFailuresStop(t *testing.T) {
 
 // The real program's own errors reach the status: a wrong key is permanent, a listener that is away is not.
 func TestRealFailures(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	secret := &corev1.Secret{}
@@ -160,18 +163,14 @@ func TestRealFailures(t *testing.T) {
 
 // At most so many Sources sync at once, whatever is due, and all get their turn.
 func TestConcurrencyCap(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(w *world) { w.options.MaxConcurrentSyncs = 2 })
 	const sources = 5
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	for i := range sources {
 		w.pair(fmt.Sprintf("p%d", i), "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
 	}
-	cluster.node.SetHooks(nodeless.Hooks{Run: func(pod *corev1.Pod) nodeless.Injection {
-		if pod.Namespace == w.namespace {
-			return nodeless.Injection{Delay: time.Second}
-		}
-		return nodeless.Injection{}
-	}})
+	w.inject(slowly(time.Second))
 	for i := range sources {
 		w.ask(fmt.Sprintf("p%d", i), "a")
 	}
@@ -198,6 +197,7 @@ func TestConcurrencyCap(t *testing.T) {
 
 // While a mover runs the status shows how far it is.
 func TestLiveProgress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(filepath.Join(w.claim("data", "64Mi", corev1.PersistentVolumeFilesystem), "file"), 32<<20)
 	w.pair("p", "data", map[string]string{"copyMethod": "Direct", "bandwidthLimit": "2Mi"}, map[string]string{"copyMethod": "Direct"})
@@ -217,6 +217,7 @@ func TestLiveProgress(t *testing.T) {
 
 // Another volume under the claim's name is not replicated before somebody says that this is meant.
 func TestReplacedVolumeNeedsConsent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	w.demand("p", "a")

@@ -78,6 +78,7 @@ func runAll(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, cluster.node.Stop()) }()
+	setHooks(0)
 	return m.Run(), nil
 }
 

@@ -14,6 +14,7 @@ import (
 // Files of a volume arrive in a volume that the user's namespace does not show, by snapshots on both sides; the second
 // sync sends what changed.
 func TestFilesMove(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	data := w.claim("data", "64Mi", corev1.PersistentVolumeFilesystem)
 	w.write(filepath.Join(data, "a/large"), 8<<20)

@@ -17,6 +17,7 @@ import (
 // A65: every test of this package runs the controller as its service account and fails if one request was forbidden, see
 // world.finish. What it must not be able to do is tried here.
 func TestA65LeastRights(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	scheme, err := app.Scheme()
 	w.must(err)

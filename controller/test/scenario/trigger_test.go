@@ -30,6 +30,7 @@ func (w *world) small() {
 }
 
 func TestA02EveryTenSeconds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	begin := time.Now()
@@ -53,6 +54,7 @@ func TestA02EveryTenSeconds(t *testing.T) {
 }
 
 func TestA04OnDemandBesideASchedule(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })
@@ -64,12 +66,7 @@ func TestA04OnDemandBesideASchedule(t *testing.T) {
 	}
 	w.never(3*time.Second, "another sync for the same request", func() bool { return len(w.sourceRuns("p")) != 1 })
 	// Requests that arrive during a sync yield one more, not two.
-	cluster.node.SetHooks(nodeless.Hooks{Run: func(pod *corev1.Pod) nodeless.Injection {
-		if pod.Namespace == w.namespace {
-			return nodeless.Injection{Delay: 3 * time.Second}
-		}
-		return nodeless.Injection{}
-	}})
+	w.inject(slowly(3 * time.Second))
 	w.ask("p", "b")
 	w.eventually(20*time.Second, "the sync b to begin", func() bool { return w.source("p").Status.ActiveSync != nil })
 	w.ask("p", "c")
@@ -81,6 +78,7 @@ func TestA04OnDemandBesideASchedule(t *testing.T) {
 }
 
 func TestA06Webhook(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -142,6 +140,7 @@ func (w *world) secretReader(secret string) *rbacv1.RoleBinding {
 }
 
 func TestA08MissedTicksCollapse(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 5, 4, 10, 1, 0, 0, time.UTC)
 	clock := clocktesting.NewFakePassiveClock(start)
 	w := newWorld(t, func(w *world) { w.clock = clock })
@@ -162,6 +161,7 @@ func TestA08MissedTicksCollapse(t *testing.T) {
 }
 
 func TestA09OnceADayAcrossDaylightSaving(t *testing.T) {
+	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +204,7 @@ func (w *world) poke(name, value string) {
 }
 
 func TestA10InitialSync(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })

@@ -17,7 +17,6 @@ import (
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/names"
-	"volferry.io/controller/test/nodeless"
 )
 
 // A17 is shown beside each way to keep a point in time, on both ends: what arrives is complete, and while it does the
@@ -25,7 +24,10 @@ import (
 func TestA17ReplicaIsHidden(t *testing.T) {
 	for _, method := range []string{"Snapshot", "Clone", "Direct"} {
 		for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
-			t.Run(method+string(mode), func(t *testing.T) { syncTwice(t, method, mode) })
+			t.Run(method+string(mode), func(t *testing.T) {
+				t.Parallel()
+				syncTwice(t, method, mode)
+			})
 		}
 	}
 }
@@ -128,7 +130,8 @@ func TestImagesAreUsedOnceReady(t *testing.T) {
 	w := newWorld(t)
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	w.pair("p", "data", nil, map[string]string{"capacity": "8Mi"})
-	cluster.node.SetHooks(nodeless.Hooks{SnapshotDelay: 4 * time.Second})
+	setHooks(4 * time.Second)
+	defer setHooks(0)
 	w.ask("p", "1")
 	w.eventually(20*time.Second, "the Source's snapshot", func() bool {
 		return w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: names.Source(w.namespace, "p")}, &snapshotv1.VolumeSnapshot{}) == nil
@@ -147,6 +150,7 @@ func TestImagesAreUsedOnceReady(t *testing.T) {
 
 // The staging volume follows a source that has grown, where its class can.
 func TestStagingGrowsWithTheSource(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	w.pair("p", "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
@@ -178,6 +182,7 @@ func TestStagingGrowsWithTheSource(t *testing.T) {
 
 // A volume is retained while its Source lives, and its policy comes back afterwards.
 func TestReclaimPolicyIsGivenBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	pv := &corev1.PersistentVolume{}
@@ -197,6 +202,7 @@ func TestReclaimPolicyIsGivenBack(t *testing.T) {
 
 // Deleting a Destination in mid-life leaves nothing in the vault; with deletionPolicy Retain only the staging volume.
 func TestDestinationCleansUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.small()
 	w.demand("p", "1")

@@ -108,9 +108,7 @@ func (w *world) finish() {
 		w.deleteAll()
 	}
 	w.stop()
-	if !w.idle {
-		cluster.node.SetHooks(nodeless.Hooks{})
-	}
+	w.inject(nil)
 	if n := w.forbidden.Load(); n > 0 {
 		w.Errorf("%d requests of the controller were forbidden, the last one: %v", n, w.lastForbidden.Load())
 	}
