@@ -111,6 +111,9 @@ class GoReport(unittest.TestCase):
 
     def test_nothing_ran(self):
         self.assertEqual(self.report({"Action": "skip", "Elapsed": 0.0})[0], 1)
+        code, output = self.report({"Action": "pass", "Elapsed": 0.0})
+        self.assertEqual(code, 1)
+        self.assertIn("none  p", output)
 
     def test_failed_build(self):
         self.assertEqual(self.report({"Action": "pass", "Test": "TestA"}, {"Action": "build-fail"})[0], 1)
