@@ -178,8 +178,9 @@ class Mover {
   // A transfer is worth more than its metrics: an address in use is a warning.
   void start_endpoint() {
     if (!settings_.metrics) return;
-    auto endpoint = HttpEndpoint::start(*settings_.metrics, settings_.role, live_);
-    if (!endpoint) return logger_->log(base::LogLevel::kWarn, endpoint.error().message());
+    auto endpoint = mover::start_endpoint(*settings_.metrics, settings_.role, live_);
+    if (!endpoint)
+      return logger_->log(base::LogLevel::kWarn, "no metrics: " + endpoint.error().message());
     endpoint_ = *std::move(endpoint);
     logger_->log(base::LogLevel::kInfo, fmt::format("metrics on port {}", endpoint_->port()));
   }
@@ -245,7 +246,7 @@ class Mover {
   PeerRecord peer_;
   StopFlag stop_{0};
   std::atomic<bool> finishing_{false};
-  std::unique_ptr<HttpEndpoint> endpoint_;  // ends first: it reads the above
+  std::unique_ptr<HttpServer> endpoint_;  // ends first: it reads the above
 };
 
 }  // namespace

@@ -84,6 +84,14 @@ class Endpoint(MoverCase):
         )
         self.assertEqual((200, "ok\n"), far.get("/healthz", port))
 
+    def test_ipv6(self):
+        if not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("no IPv6 here")
+        far = self.destination(METRICS="[::1]:0")
+        with socket.create_connection(("::1", far.metrics_port()), 10) as end:
+            end.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertIn(b"HTTP/1.1 200 ", end.recv(1000))
+
     def test_off(self):
         far = self.destination(METRICS="off")
         self.assertNotRegex(far.process.stderr_text(), "metrics on port")
