@@ -105,8 +105,9 @@ func (in JobInput) hashed() any {
 }
 
 func (in JobInput) podTemplate() corev1.PodTemplateSpec {
-	labels := in.Child.labels()
+	labels := map[string]string{}
 	maps.Copy(labels, in.Pod.MoverPodLabels)
+	maps.Copy(labels, in.Child.labels())
 	template := corev1.PodTemplateSpec{
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,

@@ -180,6 +180,9 @@ func (r *sourceRun) checkStorageClass(ctx context.Context, name *string) error {
 
 // missing names something that has to appear, and looks for it now and then.
 func (r *sourceRun) missing(reason, message string) error {
+	if r.set.Reason(v1alpha1.ConditionDependenciesReady) != reason {
+		r.note(r.source, corev1.EventTypeWarning, "DependencyMissing", "CheckDependencies", "%s", message)
+	}
 	r.set.False(v1alpha1.ConditionDependenciesReady, reason, message)
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
 	return lookAgain(message, dependencyPoll)

@@ -124,6 +124,7 @@ func TestPermanentFailuresStop(t *testing.T) {
 				t.Errorf("%d events TransferFailed, want 1", n)
 			}
 			w.inject(nil)
+			w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "" })
 			w.demand("p", "b")
 			w.eventually(10*time.Second, "the metric to clear", func() bool { value, _ := w.metric("volferry_permanently_failed", "p"); return value == 0 })
 		})
