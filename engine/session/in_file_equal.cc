@@ -109,7 +109,8 @@ Status InFile::copy_basis(std::uint64_t begin, std::uint64_t end, bool fill) {
         at = data->end;
       }
     }
-    if (!allocation_ || (keeps && !fill)) return {};
+    // A clone lacks what was never written: XFS shares written extents only.
+    if (!allocation_ || (keeps && !fill && !target_.cloned)) return {};
     // The rest are zeros that take space.
     if (fill) return fill_holes(out, from, to);
     VF_ASSIGN(const std::vector<io::Extent> extents, io::allocated(basis_.get(), from, to));

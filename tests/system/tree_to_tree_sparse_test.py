@@ -88,6 +88,13 @@ def blocks(path) -> int:
     return os.stat(path).st_blocks
 
 
+def file_system(path) -> str:
+    done = subprocess.run(
+        ["stat", "-f", "-c", "%T", path], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
 @over(*MAIN_TRANSPORTS)
 class Allocation:
     """What reads as zeros at both ends is a hole or allocated as at the source, once the file is
@@ -109,8 +116,10 @@ class Allocation:
         self.assert_alike()
 
     def assert_alike(self):
-        # A block of the file system's own beside the data tells of many extents.
-        self.assertAlmostEqual(blocks(self.file), blocks(self.copy), delta=8)
+        # A block of the file system's own tells of many extents. XFS sets space aside around what
+        # is rewritten in a reflinked file, 128 KiB at a time.
+        spare = 1024 if file_system(self.dir) == "xfs" and blocks(self.file) > 2048 else 8
+        self.assertAlmostEqual(blocks(self.file), blocks(self.copy), delta=spare)
 
     def check(self, *options):
         self.sync(*options)
@@ -172,6 +181,8 @@ class Allocation:
                 self.check(*options)
 
     def test_preallocated_at_the_destination(self):
+        if file_system(self.dir) == "tmpfs":
+            self.skipTest("tmpfs does not tell what is allocated and was never written")
         trees.sparse_file(self.file, 6 * MIB, [(0, MIB), (5 * MIB, MIB)], seed=1)
         for options in self.WAYS:
             with self.subTest(options):
