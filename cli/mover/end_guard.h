@@ -18,7 +18,7 @@ namespace volferry::cli::mover {
 // every name is old or new.
 class EndGuard {
  public:
-  static constexpr std::chrono::seconds kGrace{8};
+  static constexpr std::chrono::seconds kGrace{7};
 
   // `limit` 0: none. `overdue` runs on the guard's thread and is told whether it was the limit that
   // ended the run.

@@ -114,7 +114,9 @@ std::string identity_json(const Identity& identity) {
 }
 
 std::vector<std::uint8_t> encode_identity(const Identity& identity) {
-  const std::string text = identity_json(identity);
+  Json tuple = Json::parse(identity_json(identity));
+  if (!identity.acknowledged.empty()) tuple["acknowledged"] = identity.acknowledged;
+  const std::string text = tuple.dump();
   return {text.begin(), text.end()};
 }
 
@@ -137,18 +139,10 @@ Result<std::optional<Identity>> decode_identity(const std::vector<std::uint8_t>&
   fields.number("size", identity.size);
   fields.text("source_volume_id", kMaxVolumeId, identity.source_volume_id);
   fields.text("final_sync_id", kMaxFinalSyncId, identity.final_sync_id);
+  fields.text("acknowledged", kMaxAcknowledged, identity.acknowledged);
   if (version != kVersion) return unreadable(fmt::format("its version is {}", version));
   VF_TRY(fields.status());
   return std::optional(std::move(identity));
-}
-
-Status check_identities(const Identity& own, const Identity& peer) {
-  if (own.volume_mode != peer.volume_mode)
-    return fail_with(Code::kIdentity,
-                     fmt::format("volumeMode differs: {} here, {} at the peer; give both ends "
-                                 "claims of the same volumeMode",
-                                 mode_name(own.volume_mode), mode_name(peer.volume_mode)));
-  return {};
 }
 
 }  // namespace volferry::cli::mover

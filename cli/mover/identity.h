@@ -17,6 +17,7 @@ inline constexpr std::size_t kMaxReplicationId = 63;
 inline constexpr std::size_t kMaxAttempt = 64;
 inline constexpr std::size_t kMaxVolumeId = 256;
 inline constexpr std::size_t kMaxFinalSyncId = 63;
+inline constexpr std::size_t kMaxAcknowledged = 519;  // eight tokens of at most 64
 
 enum class VolumeMode : std::uint8_t { kFilesystem, kBlock };
 // "Filesystem" or "Block".
@@ -34,11 +35,13 @@ struct Identity {
   std::uint64_t size = 0;
   std::string source_volume_id;
   std::string final_sync_id;
+  // Tokens of the conflicts that the end's owner has permitted, separated by commas.
+  std::string acknowledged;
 
   bool operator==(const Identity&) const = default;
 };
 
-// {"v":1,"replication_id":...}; the same text stands in the result's `peer`.
+// {"v":1,"replication_id":...} as it stands in the result's `peer`: without what is acknowledged.
 std::string identity_json(const Identity& identity);
 // The tuple for the handshake.
 std::vector<std::uint8_t> encode_identity(const Identity& identity);
@@ -47,8 +50,5 @@ std::vector<std::uint8_t> encode_identity(const Identity& identity);
 // skipped, missing ones keep their defaults. kIdentity where it is no tuple of version 1, or a
 // field has another type, is too long, or holds what may not be repeated in a log.
 Result<std::optional<Identity>> decode_identity(const std::vector<std::uint8_t>& bytes);
-
-// kIdentity unless a transfer between the two may begin.
-Status check_identities(const Identity& own, const Identity& peer);
 
 }  // namespace volferry::cli::mover

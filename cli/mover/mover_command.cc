@@ -152,6 +152,7 @@ class Mover {
     own_.size = settings_.volume_size;
     own_.source_volume_id = settings_.source_volume_id;
     own_.final_sync_id = settings_.final_sync_id;
+    own_.acknowledged = settings_.acknowledged;
     settings_.options.identity = encode_identity(own_);
     return confine();
   }

@@ -8,6 +8,7 @@
 
 #include "cli/escape.h"
 #include "cli/json_output.h"
+#include "cli/mover/conflict.h"
 #include "cli/mover/log_tail.h"
 #include "cli/report.h"
 
@@ -28,7 +29,10 @@ std::string_view reason_of(const Summary& summary) {
   const int code = summary.exit_code();
   if (code == 0) return "";
   if (code == exit_code(Code::kTerminated)) return reason(Code::kInterrupted);
-  if (summary.fatal) return reason(summary.fatal->code);
+  if (summary.fatal) {
+    const std::string_view refusal = reason_of_refusal(summary.fatal->context);
+    return refusal.empty() ? reason(summary.fatal->code) : refusal;
+  }
   for (const Code each : {Code::kItemFailed, Code::kSourceChanged, Code::kDifferences})
     if (code == exit_code(each)) return reason(each);
   return reason(Code::kInternal);
@@ -85,7 +89,7 @@ Json fields(const Outcome& outcome) {
           {"owner_skipped", summary.owner_skipped},
           {"engine_version", VOLFERRY_VERSION},
           {"protocol", fmt::format("{}.{}", wire::kVersionMajor, wire::kVersionMinor)},
-          {"token", ""},
+          {"token", token_of_refusal(summary.fatal ? summary.fatal->context : "")},
           {"peer", outcome.peer ? Json::parse(identity_json(*outcome.peer)) : Json(nullptr)},
           {"log_tail", cut_text(outcome.log_tail, LogTail::kMaxBytes)}};
 }

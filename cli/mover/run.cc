@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "cli/mover/conflict.h"
+
 namespace volferry::cli::mover {
 
 void PeerRecord::set(std::optional<Identity> peer) {
@@ -22,7 +24,7 @@ PeerCheck peer_check(const RunParts& parts) {
     VF_ASSIGN(const std::optional<Identity> peer, decode_identity(tuple));
     if (!peer) return {};  // a person's `volferry sync`
     parts.peer.set(peer);
-    return check_identities(parts.identity, *peer);
+    return check_identities(parts.settings.role, parts.identity, *peer);
   };
 }
 

@@ -117,6 +117,7 @@ std::vector<Row> table(Settings& settings) {
       {"SOURCE_VOLUME_ID", text_into(settings.source_volume_id, kMaxVolumeId)},
       {"VOLUME_SIZE", into(settings.volume_size, parse_number)},
       {"FINAL_SYNC_ID", text_into(settings.final_sync_id, kMaxFinalSyncId)},
+      {"ACKNOWLEDGE", text_into(settings.acknowledged, kMaxAcknowledged)},
       {"COMPRESSION", option(set_compression)},
       {"BANDWIDTH_LIMIT", into(options.bandwidth_limit, parse_rate)},
       {"DELETE", into(options.delete_extra, parse_bool)},

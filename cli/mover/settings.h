@@ -37,6 +37,7 @@ struct Settings {
   std::string source_volume_id;
   std::uint64_t volume_size = 0;
   std::string final_sync_id;
+  std::string acknowledged;  // tokens, separated by commas
 
   // Attributes, filters, resources, compression, timeouts. `connect_timeout` is the time within
   // which the first connection has to succeed, all tries together.

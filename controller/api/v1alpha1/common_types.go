@@ -82,6 +82,8 @@ const (
 	ReasonVerified             = "Verified"
 	ReasonNotContacted         = "NotContacted"
 	ReasonPeerIdentityMismatch = "PeerIdentityMismatch"
+	ReasonStaleEpoch           = "StaleEpoch"
+	ReasonSourceBehindPeer     = "SourceBehindPeer"
 	ReasonSourceVolumeChanged  = "SourceVolumeChanged"
 	ReasonEngineIncompatible   = "EngineIncompatible"
 

@@ -169,6 +169,9 @@ type Received struct {
 	// JobUID of the receive Job, which tells two transfers apart.
 	// +optional
 	JobUID string `json:"jobUID,omitempty"`
+	// AttemptID by which the Source tells a retry of this transfer from another one of the same number.
+	// +optional
+	AttemptID string `json:"attemptID,omitempty"`
 }
 
 // DestinationLineage is the lineage of a Destination, with the volume it receives.

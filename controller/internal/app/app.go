@@ -30,6 +30,7 @@ import (
 	"volferry.io/controller/internal/moverresult"
 )
 
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=volferry-system
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch,namespace=volferry-system
 
 // Scheme holds every type the controller handles.

@@ -81,7 +81,7 @@ func (r *destinationRun) failureMessage() string {
 
 // jobInput of the listener. Each completed transfer is followed by a listener of its own.
 func (r *destinationRun) jobInput() build.JobInput {
-	transfer := params.Transfer{ReplicationID: r.destination.Spec.ReplicationID}
+	transfer := params.Transfer{ReplicationID: r.destination.Spec.ReplicationID, Acknowledge: r.destination.Spec.Acknowledge}
 	status := &r.destination.Status
 	if status.Lineage != nil {
 		transfer.Epoch, transfer.Seq, transfer.SourceVolumeID = status.Lineage.Epoch, status.Lineage.Seq, status.Lineage.SourceVolumeID
@@ -95,6 +95,7 @@ func (r *destinationRun) jobInput() build.JobInput {
 	received := ""
 	if status.LastReceived != nil {
 		received = status.LastReceived.JobUID
+		transfer.Attempt = status.LastReceived.AttemptID
 	}
 	return build.JobInput{
 		Child:         r.child(r.childSet),
@@ -139,6 +140,7 @@ func (r *destinationRun) received(ctx context.Context, mover moverJob, result *m
 	}
 	status.LastReceived = &v1alpha1.Received{
 		Seq: seq, FinalSyncID: result.FinalSyncID, Bytes: bytes, Time: &metav1.Time{Time: r.now}, JobUID: string(mover.job.UID),
+		AttemptID: result.Attempt,
 	}
 	if status.Lineage == nil {
 		status.Lineage = &v1alpha1.DestinationLineage{}

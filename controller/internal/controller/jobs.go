@@ -128,21 +128,32 @@ func (b *base) ensureJob(ctx context.Context, input build.JobInput) (moverJob, e
 	if err != nil {
 		return moverJob{}, err
 	}
+	if found.job != nil && !sameJob(found.job, wanted) {
+		if err := b.awaitGone(ctx, input.Child.Owner.(client.Object), &batchv1.Job{}, client.ObjectKeyFromObject(wanted)); err != nil {
+			return moverJob{}, err
+		}
+		found.job = nil
+	}
 	if found.job == nil {
 		if err := apply(ctx, b.Client, wanted); err != nil {
 			return moverJob{}, err
 		}
 		return moverJob{job: wanted}, nil
 	}
-	for _, annotation := range []string{build.AnnotationAttempt, v1alpha1.AnnotationInputHash} {
-		if found.job.Annotations[annotation] != wanted.Annotations[annotation] {
-			return moverJob{}, b.awaitGone(ctx, input.Child.Owner.(client.Object), &batchv1.Job{}, client.ObjectKeyFromObject(wanted))
-		}
-	}
 	if !found.job.DeletionTimestamp.IsZero() {
 		return moverJob{}, waitFor("the deletion of Job " + wanted.Name)
 	}
 	return found, nil
+}
+
+// sameJob tells whether a Job was made from the same inputs for the same try.
+func sameJob(found, wanted *batchv1.Job) bool {
+	for _, annotation := range []string{build.AnnotationAttempt, v1alpha1.AnnotationInputHash} {
+		if found.Annotations[annotation] != wanted.Annotations[annotation] {
+			return false
+		}
+	}
+	return true
 }
 
 // findJob reads a Job and its newest pod. The Job is read uncached: whether one runs decides whether another starts.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,6 +76,7 @@ func (r *sourceRun) jobInput(ctx context.Context) (build.JobInput, error) {
 		Seq:            active.Seq,
 		Attempt:        active.AttemptID,
 		SourceVolumeID: recorded.HandleHash,
+		Acknowledge:    r.source.Spec.Acknowledge,
 	}
 	if r.source.Status.Lineage != nil {
 		transfer.Epoch = r.source.Status.Lineage.Epoch
@@ -266,6 +268,11 @@ func (r *sourceRun) peerRefused(f failure) {
 	case 12:
 		r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonEngineIncompatible, f.text)
 	case 30:
-		r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonPeerIdentityMismatch, f.text)
+		reason := v1alpha1.ReasonPeerIdentityMismatch
+		if slices.Contains([]string{v1alpha1.ReasonStaleEpoch, v1alpha1.ReasonSourceBehindPeer}, f.reason) {
+			reason = f.reason
+		}
+		r.set.False(v1alpha1.ConditionPeerVerified, reason, f.text)
+		r.note(r.source, corev1.EventTypeWarning, "IdentityMismatch", "EndSync", "%s", f.text)
 	}
 }

@@ -26,8 +26,8 @@ func TestChildNames(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	if Source("ns", "a") != Source("ns", "a") {
-		t.Error("a name changed between two calls")
+	if got, want := Source("ns", "a"), "vf-src-b5928f3a9bfc16b8"; got != want {
+		t.Errorf("got %s, want %s: names must not change between versions", got, want)
 	}
 }
 

@@ -17,12 +17,14 @@ type Transfer struct {
 	Epoch string
 	// Seq of this transfer (source), or of the last completed one (destination).
 	Seq int64
-	// Attempt is the same uuid for every retry of one Seq; source only.
+	// Attempt is the same uuid for every retry of one Seq: of this transfer (source), or of the last completed one.
 	Attempt        string
 	SourceVolumeID string
 	// VolumeSize in bytes, as the claim says; 0: unknown.
 	VolumeSize  int64
 	FinalSyncID string
+	// Acknowledge are the tokens of conflicts that are permitted.
+	Acknowledge []string
 }
 
 // The least and the default of the mover's own memory bound, in bytes.
@@ -53,7 +55,6 @@ func (p *SourceParams) MoverEnv(t Transfer) []corev1.EnvVar {
 	e.add("ADDRESS", p.Address)
 	e.addInt("PORT", int64(p.Port))
 	e.addTransfer(t)
-	e.add("ATTEMPT", t.Attempt)
 	e.add("FINAL_SYNC_ID", t.FinalSyncID)
 	e.add("COMPRESSION", p.Compression)
 	e.addInt("BANDWIDTH_LIMIT", p.BandwidthLimit)
@@ -81,6 +82,8 @@ func (e *environment) addTransfer(t Transfer) {
 	e.add("REPLICATION_ID", t.ReplicationID)
 	e.add("EPOCH", t.Epoch)
 	e.add("SEQ", strconv.FormatInt(t.Seq, 10))
+	e.add("ATTEMPT", t.Attempt)
+	e.add("ACKNOWLEDGE", strings.Join(t.Acknowledge, ","))
 	e.add("SOURCE_VOLUME_ID", t.SourceVolumeID)
 	e.addInt("VOLUME_SIZE", t.VolumeSize)
 }

@@ -26,7 +26,7 @@ func TestSourceEnv(t *testing.T) {
 	}
 	got := asText(p.MoverEnv(Transfer{ReplicationID: "r", Epoch: "1-ab", Seq: 7, Attempt: "a", SourceVolumeID: "v", VolumeSize: 4096, FinalSyncID: "f"}))
 	want := "VOLFERRY_ADDRESS=dst|VOLFERRY_PORT=8000|VOLFERRY_REPLICATION_ID=r|VOLFERRY_EPOCH=1-ab|VOLFERRY_SEQ=7|" +
-		"VOLFERRY_SOURCE_VOLUME_ID=v|VOLFERRY_VOLUME_SIZE=4096|VOLFERRY_ATTEMPT=a|VOLFERRY_FINAL_SYNC_ID=f|" +
+		"VOLFERRY_ATTEMPT=a|VOLFERRY_SOURCE_VOLUME_ID=v|VOLFERRY_VOLUME_SIZE=4096|VOLFERRY_FINAL_SYNC_ID=f|" +
 		"VOLFERRY_COMPRESSION=none|VOLFERRY_BANDWIDTH_LIMIT=1000000|VOLFERRY_STREAMS=2|VOLFERRY_DELETE=true|" +
 		"VOLFERRY_PRESERVE=owner,times|VOLFERRY_EXCLUDE=*.tmp\n$$(HOME)|VOLFERRY_VERIFY=full|VOLFERRY_RETRIES=5|" +
 		"VOLFERRY_CONNECT_TIMEOUT=60|VOLFERRY_SYNC_TIMEOUT=300|VOLFERRY_MEMORY=134217728"
@@ -40,7 +40,7 @@ func TestDestinationEnv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := asText(p.MoverEnv(Transfer{Seq: 3, Attempt: "not sent"})); got != "VOLFERRY_SEQ=3" {
+	if got := asText(p.MoverEnv(Transfer{Seq: 3, Attempt: "a", Acknowledge: []string{"t1", "t2"}})); got != "VOLFERRY_SEQ=3|VOLFERRY_ATTEMPT=a|VOLFERRY_ACKNOWLEDGE=t1,t2" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -238,3 +238,34 @@ func TestReplacedVolumeNeedsConsent(t *testing.T) {
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
 	w.served("p", "b")
 }
+
+// A Source that begins anew is behind its Destination, and says so with a token that permits it.
+func TestSourceBehindItsPeer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.small()
+	w.demand("p", "a")
+	w.demand("p", "b")
+	old := w.source("p")
+	w.must(w.client.Delete(w.ctx, old))
+	w.eventually(20*time.Second, "the Source's end", func() bool { return w.count(&v1alpha1.Source{}) == 0 })
+	again := &v1alpha1.Source{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "p"}, Spec: old.Spec}
+	again.Spec.Trigger.OnDemand = "c"
+	w.create(again)
+	w.eventually(60*time.Second, "the refusal", func() bool {
+		s := w.source("p").Status
+		return reason(s.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonSourceBehindPeer && s.ActiveSync == nil
+	})
+	if n := w.events("IdentityMismatch"); n != 1 {
+		t.Errorf("%d events IdentityMismatch, want 1", n)
+	}
+	if got := w.destination("p").Status.LastReceived.Seq; got != 2 {
+		t.Errorf("the destination has received transfer %d", got)
+	}
+	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	w.served("p", "c")
+	if got := reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified); got != v1alpha1.ReasonVerified {
+		t.Errorf("PeerVerified is %s", got)
+	}
+}

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/mover/conflict.h"
+
 namespace volferry::cli::mover {
 namespace {
 
@@ -18,7 +20,8 @@ Identity example() {
           .volume_mode = VolumeMode::kBlock,
           .size = 1ull << 40,
           .source_volume_id = "csi.example/\"handle\"",
-          .final_sync_id = "r1"};
+          .final_sync_id = "r1",
+          .acknowledged = "0123456789ab"};
 }
 
 TEST(Identity, SurvivesTheWire) {
@@ -83,12 +86,12 @@ TEST(Identity, DeepNestingIsNoStack) {
 
 TEST(Identity, ModesMustAgree) {
   Identity peer = example();
-  EXPECT_TRUE(check_identities(example(), peer));
+  EXPECT_TRUE(check_identities(Role::kSource, example(), peer));
   peer.volume_mode = VolumeMode::kFilesystem;
-  const Status status = check_identities(example(), peer);
+  const Status status = check_identities(Role::kSource, example(), peer);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kIdentity);
-  EXPECT_NE(status.error().message().find("Block here, Filesystem at the peer"), std::string::npos);
+  EXPECT_NE(status.error().message().find("Block at the source, Filesystem at the destination"), std::string::npos);
 }
 
 }  // namespace
