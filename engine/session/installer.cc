@@ -57,11 +57,16 @@ Installer::Installer(const VolumeOptions& options, Tally& tally)
       tally_(tally),
       can_chown_(has_capability(CAP_CHOWN)),
       can_override_(has_capability(CAP_DAC_OVERRIDE)),
+      can_own_(has_capability(CAP_FOWNER)),
       umask_(process_umask()) {
   const int count = ::getgroups(0, nullptr);
   groups_.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   if (count > 0) (void)::getgroups(count, groups_.data());
   groups_.push_back(::getegid());
+}
+
+bool Installer::may_change(const io::Metadata& meta) const {
+  return can_own_ || meta.uid == ::geteuid();
 }
 
 bool Installer::can_set_group(std::uint32_t gid) const {
@@ -83,6 +88,7 @@ Result<Present> Installer::read(int dirfd, const std::string& name,
 
 MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present) const {
   MetaDiff diff;
+  if (present.fixed) return diff;
   diff.owner = options_.owner && can_chown_ && want.uid != present.meta.uid;
   diff.group = options_.owner && can_set_group(want.gid) && want.gid != present.meta.gid;
   diff.mode = options_.perms && want.type != wire::EntryType::kSymlink &&

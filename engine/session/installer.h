@@ -31,6 +31,9 @@ struct MetaDiff {
 struct Present {
   io::Metadata meta;
   io::XattrList xattrs;
+  // Its attributes are left as they are: the root of a volume that belongs to somebody else, such as
+  // one that a container runtime has given to the process's group. The content is ours all the same.
+  bool fixed = false;
 };
 
 class Installer {
@@ -46,6 +49,8 @@ class Installer {
                const Present& present);
   // Counts the item where its owner is wrong and stays so for lack of privilege.
   void count_owner(const wire::EntryMeta& want, const io::Metadata& have);
+  // Whether mode and times of such an item may be set; see chmod(2).
+  bool may_change(const io::Metadata& meta) const;
   bool can_chown() const { return can_chown_; }
   bool can_override() const { return can_override_; }
   std::uint16_t new_mode(
@@ -64,6 +69,7 @@ class Installer {
   bool can_chown_ = false;
   std::vector<std::uint32_t> groups_;  // that a file may be given to without privilege
   bool can_override_ = false;
+  bool can_own_ = false;  // CAP_FOWNER
   std::uint16_t umask_ = 022;
 };
 

@@ -195,3 +195,37 @@ class Confined(MoverCase):
         for each in (near, run):
             self.assertEqual("ok", each.result["result"])
             self.assertEqual(0, each.result["owner_skipped"])
+
+    def test_root_that_was_given_to_the_group_alone(self):
+        """As kubelet hands a volume out with fsGroup: the root stays root's, the group may write."""
+        uid = 10001
+        trees.small_tree(self.src)
+        os.makedirs(self.dst)
+        keys = make_keys(self.path("pod-keys"), key=self.key)
+        for top in (self.src, keys):
+            for folder, _, files in os.walk(top):
+                os.chown(folder, uid, uid)
+                for name in files:
+                    os.chown(os.path.join(folder, name), uid, uid)
+        os.chown(self.dst, 0, uid)
+        os.chmod(self.dst, 0o2775)
+        os.chmod(self.dir, 0o777)
+        prefix = (
+            "setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--bounding-set=-all",
+            "--inh-caps=-all", "--no-new-privs",
+        )
+        for _ in range(2):
+            far = self.destination(options={"prefix": prefix}, KEYS=keys)
+            near = self.source(far.port, options={"prefix": prefix}, KEYS=keys).end()
+            run = far.end()
+            for each in (near, run):
+                self.assertEqual("ok", each.result["result"])
+            self.assertEqual(1, run.result["owner_skipped"], "the root")
+        state = os.stat(self.dst)
+        self.assertEqual((0, uid, 0o2775), (state.st_uid, state.st_gid, state.st_mode & 0o7777))
+        # All below is as at the source.
+        os.chown(self.dst, uid, uid)
+        source = os.stat(self.src)
+        os.chmod(self.dst, source.st_mode & 0o7777)
+        os.utime(self.dst, ns=(source.st_atime_ns, source.st_mtime_ns))
+        self.assert_same()
