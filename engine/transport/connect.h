@@ -45,10 +45,10 @@ struct TlsTarget {
   std::uint16_t port = 8000;
 };
 
-// Connects `options.streams` TLS connections (fewer if the server allows fewer) and does the Hello
-// exchange. Errors: kConnect (name, host, port and the system's reason), kAuth (wrong key, wrong
-// certificate), kProtocol (not a volferry, or another major version), kIdentity (the server refused
-// our identity). `cancel` ends waiting early.
+// Connects `options.streams` TLS connections (fewer if the server allows or lets join fewer) and
+// does the Hello exchange. Errors: kConnect (name, host, port and the system's reason), kAuth
+// (wrong key, wrong certificate), kProtocol (not a volferry, or another major version), kIdentity
+// (the server refused our identity). `cancel` ends waiting early.
 Result<std::unique_ptr<Channel>> connect_tls(const TlsTarget& target,
                                              const TlsCredentials& credentials,
                                              const ChannelOptions& options,

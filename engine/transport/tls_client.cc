@@ -85,7 +85,16 @@ class TlsClient {
             [&, stream] { results[stream - 1] = join_one(channel, first, token, stream); });
       }
     }
-    for (Status& result : results) VF_TRY(std::move(result));
+    // A session works with fewer connections. It may also be over before they have joined it,
+    // because the server refuses our identity, say: the first connection tells the reason, these
+    // could only say that there is nothing to join.
+    for (const Status& result : results) {
+      if (result) continue;
+      if (result.error().code == Code::kCancelled && cancel_) return result;
+      if (options_.logger != nullptr)
+        options_.logger->log(base::LogLevel::kInfo,
+                             "one connection less: " + result.error().message());
+    }
     return {};
   }
 

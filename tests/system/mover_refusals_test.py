@@ -85,6 +85,15 @@ class Refusals(MoverCase):
         with open(image, "rb") as stream:
             self.assertEqual(b"new content", stream.read())
 
+    def test_a_refusal_with_many_streams(self):
+        """The connections that join too late do not hide the reason."""
+        image = self.path("image")
+        trees.write(image, b"precious")
+        far = self.destination(image)
+        for _ in range(10):
+            run = self.source(far.port, STREAMS=8).end(30)
+            self.assert_result(run, "IdentityRefused", False, "volumeMode")
+
     def test_reads_are_refused(self):
         trees.write(os.path.join(self.dst, "secret"), b"x")
         psk = self.path("psk")

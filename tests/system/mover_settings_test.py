@@ -80,6 +80,7 @@ class Settings(MoverCase):
     def test_all_settings_together(self):
         trees.small_tree(self.src)
         far = self.destination(
+            REPLICATION_ID="db",
             MEMORY="64Mi", THREADS=2, IO="threads", DIRECT="off", TIMEOUT="30s", LOG_LEVEL="debug"
         )
         self.source(

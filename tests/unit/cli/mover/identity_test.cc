@@ -91,7 +91,8 @@ TEST(Identity, ModesMustAgree) {
   const Status status = check_identities(Role::kSource, example(), peer);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kIdentity);
-  EXPECT_NE(status.error().message().find("Block at the source, Filesystem at the destination"), std::string::npos);
+  EXPECT_NE(status.error().message().find("Block at the source, Filesystem at the destination"),
+            std::string::npos);
 }
 
 }  // namespace
