@@ -147,6 +147,9 @@ type Retry struct {
 	// Generation of the resource whose attempt failed; an edit of the spec starts anew.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
+	// Capacity of the volume that was too small; Destination only.
+	// +optional
+	Capacity *VolumeSize `json:"capacity,omitempty"`
 	// Requests that failed and are still to be served; Source only.
 	// +optional
 	// +listType=set

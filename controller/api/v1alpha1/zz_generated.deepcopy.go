@@ -459,6 +459,11 @@ func (in *Retry) DeepCopyInto(out *Retry) {
 		in, out := &in.NextAttempt, &out.NextAttempt
 		*out = (*in).DeepCopy()
 	}
+	if in.Capacity != nil {
+		in, out := &in.Capacity, &out.Capacity
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.Requests != nil {
 		in, out := &in.Requests, &out.Requests
 		*out = make([]string, len(*in))

@@ -22,7 +22,7 @@ func addWebhook(mgr manager.Manager, options Options) error {
 		Listener: options.WebhookListener,
 		Names:    []string{"volferry-webhook." + options.VaultNamespace + ".svc"},
 		Handler: webhook.NewHandler(webhook.Options{
-			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Count: metrics.WebhookRequest, Log: log,
+			Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Count: metrics.WebhookRequest, Serves: options.Serves, Log: log,
 		}),
 		Log: log,
 	}

@@ -95,13 +95,12 @@ func Job(in JobInput) *batchv1.Job {
 	return job
 }
 
-// hashed is the part of the input whose change needs another Job. The owner counts by its uid alone: the rest of it, such
-// as its status, changes all the time.
+// hashed is what makes another Job necessary when it changes: what enters the pod, and the key. Left out is what would only
+// cut a transfer that runs: the node, the volume's size, which is information, and the image, which the next Job gets.
 func (in JobInput) hashed() any {
-	copied := in
-	copied.Child.Owner = nil
-	copied.Pin = Pin{}
-	return []any{copied, in.Child.Owner.GetUID()}
+	in.Pin, in.Image = Pin{}, ""
+	in.Env = slices.DeleteFunc(slices.Clone(in.Env), func(v corev1.EnvVar) bool { return v.Name == "VOLFERRY_VOLUME_SIZE" })
+	return []any{in.podTemplate(), in.SecretVersion, in.Attempt}
 }
 
 func (in JobInput) podTemplate() corev1.PodTemplateSpec {

@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -120,6 +121,9 @@ func TestJobHash(t *testing.T) {
 	same := map[string]func(*JobInput){
 		"status of the owner": func(in *JobInput) { in.Child.Owner.(*v1alpha1.Source).Status.Phase = "Idle" },
 		"node":                func(in *JobInput) { in.Pin.Node = "n" },
+		"image":               func(in *JobInput) { in.Image = "volferry:2" },
+		"size":                func(in *JobInput) { in.Env = []corev1.EnvVar{{Name: "VOLFERRY_VOLUME_SIZE", Value: "1"}} },
+		"capacity":            func(in *JobInput) { in.Pod.Capacity = ptr.To(resource.MustParse("1Gi")) },
 	}
 	for name, change := range same {
 		if hash(change) != base {
@@ -128,7 +132,6 @@ func TestJobHash(t *testing.T) {
 	}
 	other := map[string]func(*JobInput){
 		"uid of the owner": func(in *JobInput) { in.Child.Owner.(*v1alpha1.Source).UID = "v" },
-		"image":            func(in *JobInput) { in.Image = "volferry:2" },
 		"environment":      func(in *JobInput) { in.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
 		"key":              func(in *JobInput) { in.SecretVersion = "2" },
 		"attempt":          func(in *JobInput) { in.Attempt = "x/2" },

@@ -27,7 +27,7 @@ func (in JobInput) podSecurity() *corev1.PodSecurityContext {
 		security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	if in.Privileged {
-		if security.RunAsUser == nil {
+		if security.RunAsUser == nil && !ptr.Deref(security.RunAsNonRoot, false) {
 			security.RunAsUser = ptr.To[int64](0)
 		}
 		return security

@@ -46,11 +46,24 @@ func (s Setter) set(kind string, status metav1.ConditionStatus, reason, message 
 }
 
 // Reason of a condition; empty where it is not set.
-func (s Setter) Reason(kind string) string {
-	if condition := meta.FindStatusCondition(*s.conditions, kind); condition != nil {
+func (s Setter) Reason(kind string) string { return ReasonOf(*s.conditions, kind) }
+
+// ReasonOf a condition; empty where it is not set.
+func ReasonOf(conditions []metav1.Condition, kind string) string {
+	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {
 		return condition.Reason
 	}
 	return ""
+}
+
+// KeepTransitions gives conditions whose status is the same as before the time at which it became so, whatever they were in
+// between: a reconcile sets them step by step, and only its end counts.
+func KeepTransitions(before, now []metav1.Condition) {
+	for i := range now {
+		if old := meta.FindStatusCondition(before, now[i].Type); old != nil && old.Status == now[i].Status {
+			now[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
 }
 
 // cut shortens without splitting a character.

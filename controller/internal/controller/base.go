@@ -25,6 +25,8 @@ const (
 	deletionPoll = time.Second
 	snapshotPoll = time.Second
 	progressPoll = 5 * time.Second
+	// listenPoll is for movers that wait for a Source; their end is watched.
+	listenPoll = 15 * time.Second
 	// dependencyPoll is for classes and secrets, which are not watched.
 	dependencyPoll = 15 * time.Second
 )

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,7 +26,11 @@ import (
 )
 
 // DestinationReconciler keeps a hidden staging volume, a mover that listens for its Source, and images of what arrived.
-type DestinationReconciler struct{ base }
+type DestinationReconciler struct {
+	base
+	// pruned remembers for which images it was made sure that no others are left: types.UID -> hash.
+	pruned sync.Map
+}
 
 // +kubebuilder:rbac:groups=volferry.io,resources=destinations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=volferry.io,resources=destinations/status,verbs=get;update;patch
@@ -73,8 +78,11 @@ func (r *DestinationReconciler) Reconcile(ctx context.Context, request ctrl.Requ
 	}
 	err := run.steps(ctx)
 	if object.DeletionTimestamp.IsZero() {
+		if message := trouble(err); message != "" {
+			run.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
+		}
 		run.summarize(err)
-		if persistErr := run.persist(ctx); err == nil || persistErr != nil {
+		if persistErr := client.IgnoreNotFound(run.persist(ctx)); err == nil || persistErr != nil {
 			err = persistErr
 		}
 	}
@@ -103,11 +111,12 @@ func (r *destinationRun) steps(ctx context.Context) error {
 
 // persist writes the status if it changed, see sourceRun.persist.
 func (r *destinationRun) persist(ctx context.Context) error {
+	conditions.KeepTransitions(r.persisted.Conditions, r.destination.Status.Conditions)
 	if equality.Semantic.DeepEqual(r.persisted, r.destination.Status) {
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, r.destination); err != nil {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	r.persisted = *r.destination.Status.DeepCopy()
 	r.set = conditions.For(&r.destination.Status.Conditions, r.destination.Generation)
@@ -117,10 +126,11 @@ func (r *destinationRun) persist(ctx context.Context) error {
 // summarize sets what follows from the rest: the phase, ImageAvailable and the metrics.
 func (r *destinationRun) summarize(err error) {
 	status := &r.destination.Status
-	if status.LatestImage != nil {
+	failed := r.set.Reason(v1alpha1.ConditionImageAvailable) == v1alpha1.ReasonSnapshotFailed
+	if status.LatestImage != nil && !failed {
 		r.set.True(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonAvailable,
 			"image "+status.LatestImage.Name+" holds a complete transfer")
-	} else if r.set.Reason(v1alpha1.ConditionImageAvailable) != v1alpha1.ReasonSnapshotFailed {
+	} else if !failed {
 		r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonNoSyncYet, "no transfer has completed yet")
 	}
 	switch {
@@ -142,7 +152,7 @@ func (r *destinationRun) accept(ctx context.Context) error {
 		return err
 	}
 	r.params, err = params.ParseDestination(r.destination.Spec.Parameters, params.Options{
-		PrivilegedMovers: r.privileged, Adopting: r.destination.Spec.Adopt != nil,
+		PrivilegedMovers: r.privileged,
 	})
 	if err != nil {
 		return r.reject(ctx, rejectionReason(err), err.Error())
@@ -179,7 +189,7 @@ func (r *destinationRun) labels() metrics.Labels {
 
 // missing names something that has to appear, and looks for it now and then.
 func (r *destinationRun) missing(reason, message string) error {
-	if r.set.Reason(v1alpha1.ConditionDependenciesReady) != reason {
+	if conditions.ReasonOf(r.persisted.Conditions, v1alpha1.ConditionDependenciesReady) != reason {
 		r.note(r.destination, corev1.EventTypeWarning, "DependencyMissing", "CheckDependencies", "%s", message)
 	}
 	r.set.False(v1alpha1.ConditionDependenciesReady, reason, message)

@@ -20,6 +20,9 @@ import (
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/conditions"
+	"volferry.io/controller/internal/metrics"
+	"volferry.io/controller/internal/moverresult"
 	"volferry.io/controller/internal/names"
 	"volferry.io/controller/internal/params"
 )
@@ -31,12 +34,15 @@ const (
 	imageStaging  = "Staging"
 )
 
+var imageKinds = map[params.CopyMethod]string{
+	params.CopySnapshot: imageSnapshot, params.CopyClone: imageClaim, params.CopyDirect: imageStaging,
+}
+
 // planImage records the image that the transfer of a Job is to have. Nothing listens until it is ready, so it holds that
 // transfer and no part of the next.
 func (r *destinationRun) planImage(seq int64, finalSyncID, jobUID string) {
-	kinds := map[params.CopyMethod]string{params.CopySnapshot: imageSnapshot, params.CopyClone: imageClaim, params.CopyDirect: imageStaging}
 	image := v1alpha1.Image{
-		Kind: kinds[r.params.CopyMethod],
+		Kind: imageKinds[r.params.CopyMethod],
 		Name: names.Image(r.childSet, jobUID),
 		Seq:  seq,
 		Time: metav1.Time{Time: r.now},
@@ -53,12 +59,22 @@ func (r *destinationRun) finishImage(ctx context.Context) error {
 	if pending == nil {
 		return nil
 	}
+	if pending.Kind != imageKinds[r.params.CopyMethod] {
+		// The user has chosen another way meanwhile, perhaps because this one does not work here.
+		r.planImage(pending.Seq, pending.FinalSyncID, pending.JobUID)
+		if err := r.persist(ctx); err != nil {
+			return err
+		}
+		pending = r.destination.Status.PendingImage
+	}
 	ready, err := r.makeImage(ctx, pending)
 	if err != nil {
 		return err
 	}
 	if !ready {
-		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonCleaningUp, "an image of the transfer is being made")
+		if r.set.Reason(v1alpha1.ConditionImageAvailable) != v1alpha1.ReasonSnapshotFailed {
+			r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonCleaningUp, "an image of the transfer is being made")
+		}
 		return lookAgain("image "+pending.Name, snapshotPoll)
 	}
 	status := &r.destination.Status
@@ -109,11 +125,32 @@ func (r *destinationRun) makeSnapshot(ctx context.Context, name string, annotati
 	if found.Status != nil && ptr.Deref(found.Status.ReadyToUse, false) {
 		return true, nil
 	}
-	if found.Status != nil && found.Status.Error != nil {
-		r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonSnapshotFailed,
-			fmt.Sprintf("snapshot %s: %s", name, ptr.Deref(found.Status.Error.Message, "the driver gives no reason")))
+	return false, r.snapshotPending(ctx, found)
+}
+
+// snapshotPending tells of a snapshot that fails. One that has had its time is deleted, to be made once more.
+func (r *destinationRun) snapshotPending(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) error {
+	age := r.now.Sub(snapshot.CreationTimestamp.Time)
+	why := ""
+	if snapshot.Status != nil && snapshot.Status.Error != nil {
+		why = moverresult.OneLine(params.Scrub(ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")), 512)
+	} else if snapshot.Status == nil && age > snapshotPatience {
+		why = "nobody works on it: is the snapshot controller running?"
 	}
-	return false, nil
+	if why == "" {
+		return nil
+	}
+	message := fmt.Sprintf("snapshot %s: %s", snapshot.Name, why)
+	if conditions.ReasonOf(r.persisted.Conditions, v1alpha1.ConditionImageAvailable) != v1alpha1.ReasonSnapshotFailed {
+		r.note(r.destination, corev1.EventTypeWarning, "TransferFailed", "MakeImage", "%s", message)
+		metrics.Failure(r.labels(), v1alpha1.ReasonSnapshotFailed)
+	}
+	r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonSnapshotFailed, message)
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
+	if age > snapshotPatience {
+		return r.drop(ctx, snapshot)
+	}
+	return nil
 }
 
 func (r *destinationRun) checkSnapshotClass(ctx context.Context) error {
@@ -182,9 +219,17 @@ func (r *destinationRun) pruneImages(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.removeImages(ctx, func(name string) bool {
+	state := build.Hash([]any{status.Images, status.PendingImage})
+	if last, there := r.pruned.Load(r.destination.UID); there && last == state {
+		return nil // nothing has come or gone since the last look
+	}
+	err := r.removeImages(ctx, func(name string) bool {
 		return slices.ContainsFunc(status.Images, func(i v1alpha1.Image) bool { return i.Name == name })
 	})
+	if err == nil {
+		r.pruned.Store(r.destination.UID, state)
+	}
+	return err
 }
 
 // removeImages deletes this Destination's images but for those to keep. They are found by label and not by a list of
@@ -242,5 +287,7 @@ func (r *destinationRun) finalize(ctx context.Context) error {
 	} else if err := r.awaitGone(ctx, r.destination, &corev1.PersistentVolumeClaim{}, r.key(r.childSet)); err != nil {
 		return err
 	}
+	r.shown.forget(r.destination.UID)
+	r.pruned.Delete(r.destination.UID)
 	return r.release(ctx, r.destination)
 }

@@ -53,7 +53,7 @@ func (r *destinationRun) ensureKey(ctx context.Context) error {
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if err != nil || string(existing.Data["id"]) != id || string(existing.Data["psk"]) != psk {
+	if err != nil || existing.Labels[v1alpha1.LabelOwnerUID] != string(r.destination.UID) || string(existing.Data["id"]) != id || string(existing.Data["psk"]) != psk {
 		if err := apply(ctx, r.Client, build.KeySecret(r.child(r.childSet), []byte(id), []byte(psk))); err != nil {
 			return err
 		}
@@ -75,6 +75,9 @@ func (r *destinationRun) ensureOwnKey(ctx context.Context) error {
 		err = r.Client.Create(ctx, existing)
 	}
 	if err != nil {
+		return err
+	}
+	if _, err := takeOver(ctx, r.Client, r.destination, existing); err != nil {
 		return err
 	}
 	r.useKey(string(existing.Data["id"]), string(existing.Data["psk"]))

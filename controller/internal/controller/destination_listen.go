@@ -28,6 +28,9 @@ func (r *destinationRun) listen(ctx context.Context) error {
 	if err := r.pauseAfterFailure(ctx); err != nil {
 		return err
 	}
+	if err := r.markDirty(ctx); err != nil {
+		return err
+	}
 	mover, err := r.ensureJob(ctx, r.jobInput())
 	if err != nil {
 		return err
@@ -43,6 +46,16 @@ func (r *destinationRun) listen(ctx context.Context) error {
 	return r.receiveFailed(ctx, mover, result)
 }
 
+// markDirty puts on record, before anybody listens, that the staging volume may hold part of a transfer. Only the end of one
+// takes that back: whether a transfer has begun is nothing that can be relied on being told.
+func (r *destinationRun) markDirty(ctx context.Context) error {
+	if r.destination.Status.Staging.Dirty {
+		return nil
+	}
+	r.destination.Status.Staging.Dirty = true
+	return r.persist(ctx)
+}
+
 // pauseAfterFailure waits until the next listener is due; for good after a permanent failure, until the resource is
 // edited.
 func (r *destinationRun) pauseAfterFailure(ctx context.Context) error {
@@ -50,7 +63,7 @@ func (r *destinationRun) pauseAfterFailure(ctx context.Context) error {
 	if retry == nil {
 		return nil
 	}
-	if retry.Generation != r.destination.Generation {
+	if retry.Generation != r.destination.Generation || r.grewSince(retry) {
 		r.destination.Status.Retry = nil
 		return nil
 	}
@@ -65,6 +78,12 @@ func (r *destinationRun) pauseAfterFailure(ctx context.Context) error {
 		return errStalled
 	}
 	return lookAgain("the next try", until(r.now, retry.NextAttempt.Time))
+}
+
+// grewSince tells whether the staging volume has become larger since a failure for lack of space.
+func (r *destinationRun) grewSince(retry *v1alpha1.Retry) bool {
+	capacity := r.destination.Status.Staging.Capacity
+	return retry.Capacity != nil && capacity != nil && capacity.Cmp(*retry.Capacity) > 0
 }
 
 func (r *destinationRun) failureMessage() string {
@@ -119,12 +138,14 @@ func (r *destinationRun) watchListener(ctx context.Context, mover moverJob) erro
 		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "the listener starts: "+mover.whyPending())
 		return lookAgain("the listener to start", progressPoll)
 	}
-	r.destination.Status.MethodStatus = r.showProgress(ctx, mover, r.destination.Status.MethodStatus)
+	r.destination.Status.MethodStatus = r.showProgress(ctx, r.destination.UID, mover, r.destination.Status.MethodStatus)
 	if r.destination.Status.MethodStatus[moverresult.KeyProgressPhase] != "" {
-		r.destination.Status.Staging.Dirty = true
 		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonSyncInProgress, "a transfer is being received")
 	} else {
 		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonListening, "a mover listens for the Source")
+	}
+	if r.set.Reason(v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening {
+		return lookAgain("a transfer", listenPoll)
 	}
 	return lookAgain("the transfer", progressPoll)
 }
@@ -165,7 +186,6 @@ func (r *destinationRun) received(ctx context.Context, mover moverJob, result *m
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
-	r.shown.forget(mover.job.UID)
 	metrics.Success(r.labels(), r.now, time.Duration(result.ElapsedSeconds*float64(time.Second)), bytes, result.MatchedBytes)
 	r.note(r.destination, corev1.EventTypeNormal, "TransferCompleted", "Receive", "transfer %d: %d bytes received", seq, bytes)
 	return lookAgain("the image", time.Millisecond)
@@ -190,6 +210,7 @@ func (r *destinationRun) receiveFailed(ctx context.Context, mover moverJob, resu
 	retry.Generation = r.destination.Generation
 	retry.Permanent = mover.permanent(result)
 	retry.NextAttempt = nil
+	retry.Capacity = status.Staging.Capacity
 	if !retry.Permanent {
 		retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(retry.Failures))}
 	}
@@ -200,7 +221,6 @@ func (r *destinationRun) receiveFailed(ctx context.Context, mover moverJob, resu
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
-	r.shown.forget(mover.job.UID)
 	metrics.Failure(r.labels(), result.Reason)
 	return r.pauseAfterFailure(ctx)
 }

@@ -36,6 +36,9 @@ func (r *destinationRun) ensureStaging(ctx context.Context) error {
 			return err
 		}
 	}
+	if _, err := takeOver(ctx, r.Client, r.destination, claim); err != nil {
+		return err
+	}
 	if err := r.growStaging(ctx, claim); err != nil {
 		return err
 	}
@@ -104,7 +107,8 @@ func (r *destinationRun) growStaging(ctx context.Context, claim *corev1.Persiste
 // user's own number, or a transfer that has failed for lack of space, decides; a device must fit whole.
 func (r *destinationRun) tooSmall(ctx context.Context, wanted, current quantity) error {
 	asked := r.params.Capacity != nil && r.params.Capacity.Cmp(current) > 0
-	failed := r.destination.Status.Retry != nil && r.destination.Status.Retry.Permanent
+	retry := r.destination.Status.Retry
+	failed := retry != nil && retry.Permanent && retry.Generation == r.destination.Generation
 	if !asked && !failed && r.params.VolumeMode != corev1.PersistentVolumeBlock {
 		return nil
 	}

@@ -102,6 +102,19 @@ func (m moverJob) running() bool {
 	return false
 }
 
+// started tells whether the mover's process has begun, in this pod or ever.
+func (m moverJob) started() bool {
+	if m.pod == nil {
+		return false
+	}
+	for _, status := range m.pod.Status.ContainerStatuses {
+		if status.Name == build.ContainerName {
+			return status.State.Running != nil || status.State.Terminated != nil
+		}
+	}
+	return false
+}
+
 // whyPending says why the pod does not run yet, as far as its status tells.
 func (m moverJob) whyPending() string {
 	if m.pod == nil {
@@ -135,6 +148,9 @@ func (b *base) ensureJob(ctx context.Context, input build.JobInput) (moverJob, e
 		found.job = nil
 	}
 	if found.job == nil {
+		if err := b.noOtherMover(ctx, input.Child); err != nil {
+			return moverJob{}, err
+		}
 		if err := apply(ctx, b.Client, wanted); err != nil {
 			return moverJob{}, err
 		}
@@ -144,6 +160,24 @@ func (b *base) ensureJob(ctx context.Context, input build.JobInput) (moverJob, e
 		return moverJob{}, waitFor("the deletion of Job " + wanted.Name)
 	}
 	return found, nil
+}
+
+// noOtherMover waits until no pod of an earlier Job of these children runs: whoever deletes a Job by hand may leave its pod
+// behind, and two movers must not work on one volume.
+func (b *base) noOtherMover(ctx context.Context, child build.Child) error {
+	pods := &corev1.PodList{}
+	err := b.APIReader.List(ctx, pods, client.InNamespace(child.Namespace), client.MatchingLabels{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelChild: child.Set,
+	})
+	if err != nil {
+		return fmt.Errorf("look for an earlier mover: %w", err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return lookAgain("the end of an earlier mover, pod "+pod.Name, deletionPoll)
+		}
+	}
+	return nil
 }
 
 // sameJob tells whether a Job was made from the same inputs for the same try.
@@ -162,11 +196,26 @@ func (b *base) findJob(ctx context.Context, key client.ObjectKey) (moverJob, err
 	if err := b.APIReader.Get(ctx, key, job); err != nil {
 		return moverJob{}, client.IgnoreNotFound(err)
 	}
-	pods := &corev1.PodList{}
-	if err := b.Client.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingLabels{batchv1.JobNameLabel: key.Name}); err != nil {
-		return moverJob{}, fmt.Errorf("list the pods of Job %s: %w", key, err)
-	}
 	found := moverJob{job: job}
+	if err := b.findPod(ctx, b.Client, &found); err != nil {
+		return moverJob{}, err
+	}
+	if found.finished() && found.terminated() == nil {
+		// The Job was read past the cache and may be ahead of it: what the mover left must not be missed.
+		return found, b.findPod(ctx, b.APIReader, &found)
+	}
+	return found, nil
+}
+
+// findPod finds the newest pod of a Job.
+func (b *base) findPod(ctx context.Context, reader client.Reader, found *moverJob) error {
+	job := found.job
+	pods := &corev1.PodList{}
+	err := reader.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	if err != nil {
+		return fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
+	}
+	found.pod = nil
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Labels[batchv1.ControllerUidLabel] != string(job.UID) {
@@ -176,7 +225,7 @@ func (b *base) findJob(ctx context.Context, key client.ObjectKey) (moverJob, err
 			found.pod = pod
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // awaitGone deletes a child and returns nil once it is no more, waiting until then.

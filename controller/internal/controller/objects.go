@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/names"
 )
 
@@ -59,6 +61,29 @@ func dropEmptyTimes(value any) {
 	}
 }
 
+// takeOver gives a child of an earlier resource of the same kind and name to the one that is there now: one that was deleted
+// with its volume kept, or restored from a backup. It tells whether there was something to take over.
+func takeOver(ctx context.Context, c client.Client, owner, object client.Object) (bool, error) {
+	kind, err := apiutil.GVKForObject(owner, c.Scheme())
+	if err != nil {
+		return false, err
+	}
+	labels := object.GetLabels()
+	if labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy || labels[v1alpha1.LabelOwnerUID] == string(owner.GetUID()) ||
+		object.GetAnnotations()[v1alpha1.AnnotationOwner] != names.Owner(kind.Kind, owner) {
+		return false, nil
+	}
+	before := object.DeepCopyObject().(client.Object)
+	labels = maps.Clone(labels)
+	labels[v1alpha1.LabelOwnerUID] = string(owner.GetUID())
+	object.SetLabels(labels)
+	err = c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return false, fmt.Errorf("take %T %s over: %w", object, object.GetName(), err)
+	}
+	return true, nil
+}
+
 // removal of children of one owner.
 type removal struct {
 	client client.Client
@@ -76,6 +101,9 @@ func (r removal) gone(ctx context.Context, key client.ObjectKey, object client.O
 		return false, nil
 	}
 	if !names.Deletable(object, r.owner) {
+		if taken, err := takeOver(ctx, r.client, r.owner, object); taken || err != nil {
+			return false, err
+		}
 		return false, fmt.Errorf("%T %s is not a child of %s: it lacks our labels; remove or rename it", object, key, r.owner.GetName())
 	}
 	// Only a Job has dependents. The garbage collector, which ends a deletion in the foreground, learns of new kinds such as

@@ -14,33 +14,34 @@ import (
 	"volferry.io/controller/internal/moverresult"
 )
 
-// progressShown remembers when the progress of a Job was shown last: pods change more often than people read.
-type progressShown struct{ last sync.Map } // types.UID of the Job -> time.Time
+// progressShown remembers when the progress of a resource was shown last: pods change more often than people read.
+type progressShown struct{ last sync.Map } // types.UID of the Source or Destination -> time.Time
 
 // due tells whether it is time to show it again, and takes that for done.
-func (p *progressShown) due(job types.UID, now time.Time) bool {
-	if last, there := p.last.Load(job); there && now.Sub(last.(time.Time)) < progressPoll {
+func (p *progressShown) due(owner types.UID, now time.Time) bool {
+	if last, there := p.last.Load(owner); there && now.Sub(last.(time.Time)) < progressPoll {
 		return false
 	}
-	p.last.Store(job, now)
+	p.last.Store(owner, now)
 	return true
 }
 
-func (p *progressShown) forget(job types.UID) { p.last.Delete(job) }
+func (p *progressShown) forget(owner types.UID) { p.last.Delete(owner) }
 
 // showProgress asks a running mover how far it is and shows that in a methodStatus. The mover is asked over HTTP and not
 // through the pod's log: reading logs would take a right that also shows every other container's output. A mover that
 // cannot be asked is no reason for anything.
-func (b *base) showProgress(ctx context.Context, mover moverJob, methodStatus map[string]string) map[string]string {
-	if !b.shown.due(mover.job.UID, b.Clock.Now()) {
+func (b *base) showProgress(ctx context.Context, owner types.UID, mover moverJob, methodStatus map[string]string) map[string]string {
+	if !b.shown.due(owner, b.Clock.Now()) {
 		return methodStatus
 	}
 	progress, err := b.Progress.Fetch(ctx, mover.pod.Status.PodIP)
-	if err != nil || progress == nil {
-		if err != nil {
-			ctrl.LoggerFrom(ctx).V(1).Info("no progress to be had", "pod", mover.pod.Name, "error", err.Error())
-		}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).V(1).Info("no progress to be had", "pod", mover.pod.Name, "error", err.Error())
 		return methodStatus
+	}
+	if progress == nil {
+		return withoutProgress(methodStatus)
 	}
 	shown := withoutProgress(methodStatus)
 	maps.Copy(shown, progress.MethodStatus())

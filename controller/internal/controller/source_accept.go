@@ -59,6 +59,8 @@ func (r *sourceRun) parseSchedule() error {
 	}
 	parsed, err := schedule.Parse(trigger.Schedule, trigger.TimeZone, r.source.CreationTimestamp.Time)
 	if err != nil {
+		// Whatever follows is an edit, also a return to what was there before.
+		status.ObservedSchedule = ""
 		return err
 	}
 	r.schedule = parsed

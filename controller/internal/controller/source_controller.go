@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -93,8 +94,11 @@ func (r *SourceReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	}
 	err := run.steps(ctx)
 	if object.DeletionTimestamp.IsZero() {
+		if message := trouble(err); message != "" {
+			run.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
+		}
 		run.summarize(err)
-		if persistErr := run.persist(ctx); err == nil || persistErr != nil {
+		if persistErr := client.IgnoreNotFound(run.persist(ctx)); err == nil || persistErr != nil {
 			err = persistErr
 		}
 	}
@@ -145,10 +149,12 @@ func (r *sourceRun) steps(ctx context.Context) error {
 	return r.start(ctx)
 }
 
-// interrupted cleans up after a sync whose ground was taken away: parameters that became invalid, a volume that went.
+// interrupted cleans up after a sync whose ground was taken away: parameters that became invalid, a volume that went. A
+// read that failed takes nothing away.
 func (r *sourceRun) interrupted(ctx context.Context, cause error) error {
 	active := r.source.Status.ActiveSync
-	if active == nil {
+	var wait *waitError
+	if active == nil || !(errors.Is(cause, errStalled) || errors.As(cause, &wait)) {
 		return cause
 	}
 	if active.Stage != v1alpha1.StageCleaningUp {
@@ -159,17 +165,19 @@ func (r *sourceRun) interrupted(ctx context.Context, cause error) error {
 	if err := r.cleanUp(ctx); err != nil {
 		return err
 	}
-	return cause
+	// Once more, so that the conditions say what took the ground away.
+	return lookAgain("the abandoned sync", time.Millisecond)
 }
 
 // persist writes the status if it changed. It fails with a conflict if anybody wrote the resource since it was read, so a
 // decision never rests on an old state.
 func (r *sourceRun) persist(ctx context.Context) error {
+	conditions.KeepTransitions(r.persisted.Conditions, r.source.Status.Conditions)
 	if equality.Semantic.DeepEqual(r.persisted, r.source.Status) {
 		return nil
 	}
 	if err := r.Client.Status().Update(ctx, r.source); err != nil {
-		return client.IgnoreNotFound(err)
+		return err
 	}
 	r.persisted = *r.source.Status.DeepCopy()
 	// The answer replaced the object's conditions.

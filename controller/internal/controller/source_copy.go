@@ -18,6 +18,8 @@ import (
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/conditions"
+	"volferry.io/controller/internal/moverresult"
 	"volferry.io/controller/internal/params"
 )
 
@@ -103,11 +105,14 @@ func (r *sourceRun) snapshotReady(ctx context.Context, snapshot *snapshotv1.Volu
 	if snapshot.Status != nil && ptr.Deref(snapshot.Status.ReadyToUse, false) {
 		return nil
 	}
-	if snapshot.Status == nil || snapshot.Status.Error == nil {
-		return lookAgain("the snapshot to become ready", snapshotPoll)
+	why := "nobody works on it: is the snapshot controller running?"
+	if snapshot.Status != nil {
+		if snapshot.Status.Error == nil {
+			return lookAgain("the snapshot to become ready", snapshotPoll)
+		}
+		why = moverresult.OneLine(params.Scrub(ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")), 512)
+		r.synchronizing("the snapshot reports an error: " + why)
 	}
-	why := ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")
-	r.synchronizing("the snapshot reports an error: " + why)
 	if r.now.Sub(r.source.Status.ActiveSync.Start.Time) < snapshotPatience {
 		return lookAgain("the snapshot to recover", snapshotPoll)
 	}
@@ -155,6 +160,20 @@ func (r *sourceRun) copyClaim(ctx context.Context, from func(*build.ClaimInput))
 	return nil
 }
 
+// copyThere tells whether the claim that the mover mounts exists. The method may have been edited since the copy was made,
+// or somebody may have deleted it: then the sync begins anew.
+func (r *sourceRun) copyThere(ctx context.Context) (bool, error) {
+	if r.params.CopyMethod == params.CopyDirect {
+		return true, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}, claim)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return claim.DeletionTimestamp.IsZero(), nil
+}
+
 // copySize is at least the volume's size: a claim may have asked for less than it got.
 func (r *sourceRun) copySize() (size quantity) {
 	if r.params.Capacity != nil {
@@ -180,7 +199,9 @@ func (r *sourceRun) checkStorageClass(ctx context.Context, name *string) error {
 
 // missing names something that has to appear, and looks for it now and then.
 func (r *sourceRun) missing(reason, message string) error {
-	if r.set.Reason(v1alpha1.ConditionDependenciesReady) != reason {
+	// What is missing may take long to come: no place is held meanwhile.
+	r.Limiter.Release(client.ObjectKeyFromObject(r.source))
+	if conditions.ReasonOf(r.persisted.Conditions, v1alpha1.ConditionDependenciesReady) != reason {
 		r.note(r.source, corev1.EventTypeWarning, "DependencyMissing", "CheckDependencies", "%s", message)
 	}
 	r.set.False(v1alpha1.ConditionDependenciesReady, reason, message)

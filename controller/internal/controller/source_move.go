@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,9 @@ import (
 
 type quantity = resource.Quantity
 
+// logTailLimit of status.latestMover.logTail, in bytes.
+const logTailLimit = 1024
+
 // failure of a sync, or of one of its tries.
 type failure struct {
 	// reason is the engine's word, or a condition's reason where no mover ran.
@@ -32,6 +37,8 @@ type failure struct {
 	exitCode  int32
 	text      string
 	permanent bool
+	// moverRan is set where the mover's own result is on record already.
+	moverRan bool
 }
 
 // move runs the mover until it has succeeded, or failed for good.
@@ -46,15 +53,27 @@ func (r *sourceRun) move(ctx context.Context) error {
 	if !r.Limiter.Acquire(client.ObjectKeyFromObject(r.source)) {
 		return waitFor("a free place")
 	}
+	if there, err := r.copyThere(ctx); err != nil || !there {
+		if err != nil {
+			return err
+		}
+		return r.endSync(ctx, outcomeAbandoned)
+	}
 	input, err := r.jobInput(ctx)
 	if err != nil {
 		return err
 	}
 	mover, err := r.ensureJob(ctx, input)
+	if apierrors.IsInvalid(err) {
+		return r.fail(ctx, failure{reason: "Rejected", exitCode: 2, text: trouble(err), permanent: true})
+	}
 	if err != nil {
 		return err
 	}
 	if !mover.finished() {
+		if why := r.notStarted(mover); why != "" {
+			return r.tryFailed(ctx, failure{reason: "MoverNotStarted", exitCode: 1, text: why})
+		}
 		return r.watchMover(ctx, mover)
 	}
 	result := mover.result(moverresult.Source)
@@ -63,7 +82,7 @@ func (r *sourceRun) move(ctx context.Context) error {
 	}
 	r.recordMover(result)
 	return r.tryFailed(ctx, failure{
-		reason: result.Reason, exitCode: int32(result.ExitCode), text: result.Summary(), permanent: mover.permanent(result),
+		reason: result.Reason, exitCode: int32(result.ExitCode), text: result.Summary(), permanent: mover.permanent(result), moverRan: true,
 	})
 }
 
@@ -136,7 +155,7 @@ func (r *sourceRun) watchMover(ctx context.Context, mover moverJob) error {
 		return lookAgain("the mover to start", progressPoll)
 	}
 	r.synchronizing("the mover is running")
-	r.source.Status.MethodStatus = r.showProgress(ctx, mover, r.source.Status.MethodStatus)
+	r.source.Status.MethodStatus = r.showProgress(ctx, r.source.UID, mover, r.source.Status.MethodStatus)
 	return lookAgain("the mover", progressPoll)
 }
 
@@ -189,8 +208,8 @@ func latestMover(result *moverresult.Result) *v1alpha1.MoverResult {
 	if tail == "" && result.Outcome != moverresult.OK {
 		tail = result.Summary()
 	}
-	if len(tail) > 1024 {
-		tail = tail[len(tail)-1024:]
+	if len(tail) > logTailLimit {
+		tail = strings.ToValidUTF8(tail[len(tail)-logTailLimit:], "")
 	}
 	return &v1alpha1.MoverResult{Result: words[result.Outcome], ExitCode: int32(result.ExitCode), LogTail: tail}
 }
@@ -202,36 +221,53 @@ func (r *sourceRun) tryFailed(ctx context.Context, f failure) error {
 		return r.fail(ctx, f)
 	}
 	status.ActiveSync.Try++
-	r.countFailure(f)
+	tell := r.countFailure(f)
 	status.Retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(status.ActiveSync.Try - 1))}
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
+	tell()
 	return r.move(ctx)
 }
 
 // tries of one sync, all of which read the same copy.
 func (r *sourceRun) tries() int32 { return int32(1 + r.params.Retries) }
 
-// countFailure keeps the streak, and tells of its beginning once.
-func (r *sourceRun) countFailure(f failure) {
+// countFailure keeps the streak. What it returns tells of the failure, to be called once that is on record; of a streak
+// one event tells.
+func (r *sourceRun) countFailure(f failure) (tell func()) {
 	status := &r.source.Status
 	if status.Retry == nil {
 		status.Retry = &v1alpha1.Retry{}
 	}
-	if status.Retry.Failures == 0 {
-		r.note(r.source, corev1.EventTypeWarning, "TransferFailed", "EndSync", "%s", f.text)
-	}
 	status.Retry.Failures++
-	metrics.Failure(r.labels(), f.reason)
+	first := status.Retry.Failures == 1
+	return func() {
+		if first {
+			r.note(r.source, corev1.EventTypeWarning, "TransferFailed", "EndSync", "%s", f.text)
+		}
+		metrics.Failure(r.labels(), f.reason)
+	}
+}
+
+// startPatience is how long a mover may take to start before its try counts as failed: an image that cannot be pulled, a
+// secret that does not exist or a pod that nothing schedules would otherwise never be told of.
+const startPatience = 10 * time.Minute
+
+// notStarted says why a mover has not started although it had the time; empty while there is hope.
+func (r *sourceRun) notStarted(mover moverJob) string {
+	if mover.started() || r.now.Sub(mover.job.CreationTimestamp.Time) < startPatience {
+		return ""
+	}
+	return fmt.Sprintf("the mover did not start within %v: %s", startPatience, mover.whyPending())
 }
 
 // fail ends the sync. What it was to serve is kept: a later one serves it.
 func (r *sourceRun) fail(ctx context.Context, f failure) error {
 	status := &r.source.Status
-	r.countFailure(f)
-	if status.LatestMover == nil || status.LatestMover.ExitCode != f.exitCode {
-		status.LatestMover = &v1alpha1.MoverResult{Result: "Failed", ExitCode: f.exitCode, LogTail: f.text}
+	tell := r.countFailure(f)
+	if !f.moverRan {
+		status.LatestMover = &v1alpha1.MoverResult{Result: "Failed", ExitCode: f.exitCode, LogTail: moverresult.OneLine(f.text, logTailLimit)}
 	}
 	status.Retry.Permanent = f.permanent
 	status.Retry.Generation = r.source.Generation
@@ -241,8 +277,17 @@ func (r *sourceRun) fail(ctx context.Context, f failure) error {
 	if !f.permanent {
 		status.Retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(status.Retry.Failures))}
 	}
-	r.peerRefused(f)
-	return r.endSync(ctx, outcomeFailed)
+	refused := r.peerRefused(f)
+	if err := r.endSync(ctx, outcomeFailed); err != nil {
+		return err
+	}
+	tell()
+	if refused {
+		r.note(r.source, corev1.EventTypeWarning, "IdentityMismatch", "EndSync", "%s", f.text)
+	}
+	// Cleaning up needs no place among those that sync.
+	r.Limiter.Release(client.ObjectKeyFromObject(r.source))
+	return nil
 }
 
 // endSync records that only cleaning up is left.
@@ -256,6 +301,7 @@ func (r *sourceRun) endSync(ctx context.Context, outcome string) error {
 			retry = &v1alpha1.Retry{}
 		}
 		retry.Requests, retry.AttemptID = active.Requests, active.AttemptID
+		retry.Permanent, retry.NextAttempt = false, nil
 		r.source.Status.Retry = retry
 	}
 	r.source.Status.MethodStatus = withoutProgress(r.source.Status.MethodStatus)
@@ -263,7 +309,7 @@ func (r *sourceRun) endSync(ctx context.Context, outcome string) error {
 }
 
 // peerRefused says so where the peer was reached and is not the one it should be.
-func (r *sourceRun) peerRefused(f failure) {
+func (r *sourceRun) peerRefused(f failure) bool {
 	switch f.exitCode {
 	case 12:
 		r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonEngineIncompatible, f.text)
@@ -273,6 +319,7 @@ func (r *sourceRun) peerRefused(f failure) {
 			reason = f.reason
 		}
 		r.set.False(v1alpha1.ConditionPeerVerified, reason, f.text)
-		r.note(r.source, corev1.EventTypeWarning, "IdentityMismatch", "EndSync", "%s", f.text)
+		return true
 	}
+	return false
 }

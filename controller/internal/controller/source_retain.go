@@ -80,28 +80,36 @@ func (b *base) patchPolicy(ctx context.Context, pv *corev1.PersistentVolume, pol
 	return nil
 }
 
+// leaveVolume gives a volume that is no longer this Source's its policy back; it may be gone.
+func (r *sourceRun) leaveVolume(ctx context.Context, name string) error {
+	pv := &corev1.PersistentVolume{}
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, pv); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read volume %s: %w", name, err)
+	}
+	if err := r.giveBackPolicy(ctx, pv); err != nil {
+		return err
+	}
+	if pv.Status.Phase == corev1.VolumeReleased {
+		r.note(r.source, corev1.EventTypeNormal, "VolumeRetained", "LeaveVolume",
+			"volume %s has no claim any more; its reclaim policy is %s again", pv.Name, pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy])
+	}
+	return nil
+}
+
 // finalize stops what runs, removes the copies, and gives the volume its policy back.
 func (r *sourceRun) finalize(ctx context.Context) error {
 	if err := r.removeChildren(ctx); err != nil {
 		return err
 	}
 	if recorded := r.source.Status.SourceVolume; recorded != nil {
-		pv := &corev1.PersistentVolume{}
-		err := r.APIReader.Get(ctx, client.ObjectKey{Name: recorded.PVName}, pv)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return fmt.Errorf("read volume %s: %w", recorded.PVName, err)
-		default:
-			if err := r.giveBackPolicy(ctx, pv); err != nil {
-				return err
-			}
-			if pv.Status.Phase == corev1.VolumeReleased {
-				r.note(r.source, corev1.EventTypeNormal, "VolumeRetained", "Finalize",
-					"volume %s has no claim any more; its reclaim policy is %s again", pv.Name, recorded.OriginalReclaimPolicy)
-			}
+		if err := r.leaveVolume(ctx, recorded.PVName); err != nil {
+			return err
 		}
 	}
 	r.forget(client.ObjectKeyFromObject(r.source))
+	r.shown.forget(r.source.UID)
 	return r.release(ctx, r.source)
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +52,15 @@ func phaseOf(claim *corev1.PersistentVolumeClaim) string {
 func (r *sourceRun) dormant(message string) error {
 	r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSourcePVCNotFound, message)
 	r.set.False(v1alpha1.ConditionSynchronizing, r.waitingReason(), message)
+	status := &r.source.Status
+	if r.schedule != nil && status.ActiveSync == nil {
+		// The ticks of this time are missed by nobody. The last one still counts, so that the first sync does not wait for
+		// the next when the claim appears.
+		if ticks, last := r.schedule.Missed(status.LastScheduleTime.Time, r.now); ticks > 1 {
+			status.LastScheduleTime = &metav1.Time{Time: last.Add(-time.Second)}
+		}
+		status.NextSyncTime = nil
+	}
 	return waitFor("the claim")
 }
 
@@ -62,6 +73,9 @@ func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolum
 		token := build.Hash([]string{known.HandleHash, identity.HandleHash, string(r.source.UID)})[:12]
 		if !slices.Contains(r.source.Spec.Acknowledge, token) {
 			return r.volumeChanged(known, pv, token)
+		}
+		if err := r.leaveVolume(ctx, known.PVName); err != nil {
+			return err
 		}
 		known = nil
 	}
@@ -98,13 +112,17 @@ func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.Persi
 	return errStalled
 }
 
+// leastToken is the shortest token of a webhook, in bytes.
+const leastToken = 16
+
 // checkToken says if the webhook cannot work. The other triggers go on.
 func (r *sourceRun) checkToken(ctx context.Context) error {
 	hook := r.source.Spec.Trigger.Webhook
 	if hook == nil {
 		return nil
 	}
-	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: hook.TokenSecret}, &corev1.Secret{})
+	secret := &corev1.Secret{}
+	err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: hook.TokenSecret}, secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSecretNotFound,
@@ -113,8 +131,13 @@ func (r *sourceRun) checkToken(ctx context.Context) error {
 		r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSecretForbidden, fmt.Sprintf(
 			"the controller may not read secret %s; bind ClusterRole volferry-secret-reader to it in this namespace, see docs/controller.md",
 			hook.TokenSecret))
-	default:
+	case err != nil:
 		return err
+	case len(secret.Data["token"]) < leastToken:
+		r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonSecretNotFound,
+			fmt.Sprintf("secret %s is not usable: its `token` must have at least %d bytes", hook.TokenSecret, leastToken))
+	default:
+		return nil
 	}
 	r.next = sooner(r.next, dependencyPoll)
 	return nil

@@ -11,6 +11,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"volferry.io/controller/internal/moverresult"
+	"volferry.io/controller/internal/params"
 )
 
 // waitError ends a reconcile without anything being wrong: a watch brings it back, or the clock where after is set.
@@ -48,6 +51,16 @@ func settle(ctx context.Context, err error, next time.Duration) (ctrl.Result, er
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// trouble is what a condition says about an error that is neither waiting nor a conflict: the API server refuses an object,
+// cannot be reached, or the like. Empty for all others.
+func trouble(err error) string {
+	var wait *waitError
+	if err == nil || errors.Is(err, errStalled) || errors.As(err, &wait) || apierrors.IsConflict(err) {
+		return ""
+	}
+	return moverresult.OneLine(params.Scrub("the reconcile failed and is tried again: "+err.Error()), 1024)
 }
 
 // sooner is the smaller of two delays of which zero means never.

@@ -75,13 +75,24 @@ func decide(in triggerInput) decision {
 		}
 	}
 	d.requests = fresh
+	in.addTicks(&d, failed)
 	if failed {
-		d.requests = append(d.requests, retry.Requests...)
+		d.requests = withOlder(d.requests, retry.Requests)
 	}
-	in.addTicks(&d)
 	slices.Sort(d.requests)
-	d.requests = slices.Compact(d.requests)
 	return d
+}
+
+// withOlder adds older requests of kinds that the newer ones do not have. A newer request of a kind takes the place of an
+// older one, so that the list has an end, and the last value that was asked for is the one that is acknowledged.
+func withOlder(newer, older []string) []string {
+	kind := func(request string) string { name, _, _ := strings.Cut(request, ":"); return name }
+	for _, old := range older {
+		if !slices.ContainsFunc(newer, func(n string) bool { return kind(n) == kind(old) }) {
+			newer = append(newer, old)
+		}
+	}
+	return newer
 }
 
 // asked are the requests that wait, but for the schedule's.
@@ -100,7 +111,7 @@ func (in triggerInput) asked() []string {
 }
 
 // addTicks adds the ticks since the last one that was served: they are one request, however many.
-func (in triggerInput) addTicks(d *decision) {
+func (in triggerInput) addTicks(d *decision, retried bool) {
 	if in.schedule == nil || in.status.LastScheduleTime == nil {
 		return
 	}
@@ -109,9 +120,9 @@ func (in triggerInput) addTicks(d *decision) {
 		d.next = in.schedule.Next(in.now)
 		return
 	}
-	// A late tick has been put off enough.
+	// A late tick has been put off enough, and a sync that begins anyway serves the tick as well.
 	start := last.Add(in.jitter(last))
-	if ticks == 1 && len(d.requests) == 0 && in.now.Before(start) {
+	if ticks == 1 && len(d.requests) == 0 && !retried && in.now.Before(start) {
 		d.next = start
 		return
 	}

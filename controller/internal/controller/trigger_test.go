@@ -100,8 +100,13 @@ func TestDecide(t *testing.T) {
 			status: v1alpha1.SourceStatus{LastScheduleTime: at(0), Retry: &v1alpha1.Retry{Failures: 4, Requests: []string{"schedule:x"}, NextAttempt: micro(90 * time.Second)}},
 		},
 		"a new request does not wait for a retry": {
-			trigger: v1alpha1.SourceTrigger{OnDemand: "c"}, now: time.Second, wantRequests: []string{"onDemand:b", "onDemand:c"},
+			trigger: v1alpha1.SourceTrigger{OnDemand: "c"}, now: time.Second, wantRequests: []string{"onDemand:c"},
 			status: v1alpha1.SourceStatus{Retry: &v1alpha1.Retry{Failures: 1, Requests: []string{"onDemand:b"}, NextAttempt: micro(10 * time.Second)}},
+		},
+		"a tick takes the place of an older one": {
+			scheduled: true, now: 65 * time.Second, wantRequests: []string{"onDemand:a", "schedule:2026-03-01T12:01:00Z"}, wantTicks: 1,
+			status:  v1alpha1.SourceStatus{LastScheduleTime: at(0), Retry: &v1alpha1.Retry{Failures: 4, Requests: []string{"onDemand:a", "schedule:x"}, NextAttempt: micro(time.Second)}},
+			trigger: v1alpha1.SourceTrigger{OnDemand: "a"},
 		},
 		"a permanent failure stops the schedule": {
 			scheduled: true, now: 10 * time.Minute, wantBlocked: true, generation: 3,

@@ -50,6 +50,8 @@ type Options struct {
 	// Count is told the status code of each answer; it may be nil.
 	Count func(code int)
 	Log   logr.Logger
+	// Serves tells whether the Sources of a namespace are served here; nil: all are.
+	Serves func(namespace string) bool
 	// Clock is the real one where nil.
 	Clock clock.Clock
 }
@@ -123,6 +125,9 @@ func (h *Handler) sync(w http.ResponseWriter, r *http.Request) (string, error) {
 		return "", refuse(http.StatusRequestEntityTooLarge, "the body is too large or was cut")
 	}
 	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	if h.Serves != nil && !h.Serves(key.Namespace) {
+		return "", notFound
+	}
 	source, err := h.authenticate(r.Context(), key, r.Header.Get("Authorization"))
 	if err != nil {
 		return "", err
