@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -90,7 +91,8 @@ func (r *destinationRun) failureMessage() string {
 	retry, mover := r.destination.Status.Retry, r.destination.Status.LatestMover
 	message := fmt.Sprintf("%d failures in a row", retry.Failures)
 	if mover != nil {
-		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, mover.LogTail)
+		cause, _, _ := strings.Cut(mover.LogTail, "\n")
+		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, cause)
 	}
 	if retry.Permanent {
 		return "stopped, a retry would fail in the same way: edit the Destination once the cause is mended; " + message

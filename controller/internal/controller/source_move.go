@@ -204,13 +204,16 @@ func (r *sourceRun) recordMover(result *moverresult.Result) {
 
 func latestMover(result *moverresult.Result) *v1alpha1.MoverResult {
 	words := map[moverresult.Outcome]string{moverresult.OK: "Successful", moverresult.Partial: "Partial", moverresult.Failed: "Failed"}
+	// What went wrong comes first, whatever the log was filled with.
+	cause := ""
+	if result.Outcome != moverresult.OK {
+		cause = moverresult.OneLine(result.Summary(), logTailLimit/2) + "\n"
+	}
 	tail := result.LogTail
-	if tail == "" && result.Outcome != moverresult.OK {
-		tail = result.Summary()
+	if room := logTailLimit - len(cause); len(tail) > room {
+		tail = strings.ToValidUTF8(tail[len(tail)-room:], "")
 	}
-	if len(tail) > logTailLimit {
-		tail = strings.ToValidUTF8(tail[len(tail)-logTailLimit:], "")
-	}
+	tail = strings.TrimSpace(cause + tail)
 	return &v1alpha1.MoverResult{Result: words[result.Outcome], ExitCode: int32(result.ExitCode), LogTail: tail}
 }
 

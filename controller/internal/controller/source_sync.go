@@ -202,7 +202,8 @@ func (r *sourceRun) failureMessage() string {
 	}
 	message := fmt.Sprintf("%d failures in a row", retry.Failures)
 	if mover != nil {
-		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, mover.LogTail)
+		cause, _, _ := strings.Cut(mover.LogTail, "\n")
+		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, cause)
 	}
 	switch {
 	case retry.Permanent:

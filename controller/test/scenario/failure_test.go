@@ -236,6 +236,16 @@ func TestReplacedVolumeNeedsConsent(t *testing.T) {
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{"0123456789ab"} })
 	w.never(2*time.Second, "a sync by a wrong token", func() bool { return len(w.sourceRuns("p")) != 1 })
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	// The Destination has its own memory, and a token of its own.
+	w.eventually(60*time.Second, "the Destination's refusal", func() bool {
+		s := w.source("p").Status
+		return reason(s.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonPeerIdentityMismatch && s.ActiveSync == nil
+	})
+	second := tokenIn(conditionsText(w.source("p").Status.Conditions))
+	if second == token {
+		t.Error("two different conflicts have the same token")
+	}
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token, second} })
 	w.served("p", "b")
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,9 +33,12 @@ func TestA17ReplicaIsHidden(t *testing.T) {
 	}
 }
 
+// loopDevicesWork is asked once for all tests that run side by side.
+var loopDevicesWork = sync.OnceValue(func() error { return cluster.node.Store.LoopDevicesWork() })
+
 func syncTwice(t *testing.T, method string, mode corev1.PersistentVolumeMode) {
 	if mode == corev1.PersistentVolumeBlock {
-		if err := cluster.node.Store.LoopDevicesWork(); err != nil {
+		if err := loopDevicesWork(); err != nil {
 			t.Skip("no loop devices here: ", err)
 		}
 	}
