@@ -129,11 +129,11 @@ std::optional<Conflict> find_conflict(const Identity& source, const Identity& de
                                 mode_name(source.volume_mode), mode_name(destination.volume_mode)),
                     ""};
   if (source.replication_id != destination.replication_id)
-    return conflict(ConflictKind::kPeerIdentity,
-                    fmt::format("the source belongs to replication '{}', the destination to '{}'",
-                                escape_bytes(source.replication_id),
-                                escape_bytes(destination.replication_id)),
-                    source, destination);
+    return conflict(
+        ConflictKind::kPeerIdentity,
+        fmt::format("the source belongs to replication '{}', the destination to '{}'",
+                    escape_bytes(source.replication_id), escape_bytes(destination.replication_id)),
+        source, destination);
   if (auto found = epoch_conflict(source, destination)) return found;
   if (split_epoch(source.epoch).counter > split_epoch(destination.epoch).counter)
     return std::nullopt;
@@ -146,11 +146,11 @@ Status check_identities(Role role, const Identity& own, const Identity& peer) {
   if (!found) return {};
   if (found->token.empty()) return fail_with(Code::kIdentity, found->text);
   if (listed(own.acknowledged, found->token) || listed(peer.acknowledged, found->token)) return {};
-  return fail_with(Code::kIdentity,
-                   fmt::format("{}: {}; nothing was written. If it is meant all the same, "
-                               "acknowledge this one conflict: {}{}",
-                               conflict_reason(found->kind), found->text, kTokenMark,
-                               found->token));
+  return fail_with(
+      Code::kIdentity,
+      fmt::format("{}: {}; nothing was written. If it is meant all the same, "
+                  "acknowledge this one conflict: {}{}",
+                  conflict_reason(found->kind), found->text, kTokenMark, found->token));
 }
 
 std::string_view reason_of_refusal(std::string_view message) {

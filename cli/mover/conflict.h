@@ -15,10 +15,10 @@
 namespace volferry::cli::mover {
 
 enum class ConflictKind : std::uint8_t {
-  kVolumeMode,      // files and devices do not go together; cannot be acknowledged
-  kPeerIdentity,    // another replication, another volume, or peers that were promoted separately
-  kStaleEpoch,      // the source's role is older: it was the primary once
-  kSourceBehind,    // the source was rolled back: the destination holds a newer transfer
+  kVolumeMode,    // files and devices do not go together; cannot be acknowledged
+  kPeerIdentity,  // another replication, another volume, or peers that were promoted separately
+  kStaleEpoch,    // the source's role is older: it was the primary once
+  kSourceBehind,  // the source was rolled back: the destination holds a newer transfer
 };
 
 struct Conflict {

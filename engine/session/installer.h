@@ -31,8 +31,9 @@ struct MetaDiff {
 struct Present {
   io::Metadata meta;
   io::XattrList xattrs;
-  // Its attributes are left as they are: the root of a volume that belongs to somebody else, such as
-  // one that a container runtime has given to the process's group. The content is ours all the same.
+  // Its attributes are left as they are: the root of a volume that belongs to somebody else, such
+  // as one that a container runtime has given to the process's group. The content is ours all the
+  // same.
   bool fixed = false;
 };
 

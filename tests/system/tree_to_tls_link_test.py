@@ -8,7 +8,7 @@ import threading
 
 from support import trees
 from support.case import ScratchCase, TLS_PULL, TLS_PUSH, over, shared_psk
-from support.sshd import free_port
+from support.wait import wait_until
 
 MIB = trees.MIB
 
@@ -201,18 +201,23 @@ class Unreachable(ScratchCase):
                 self.assert_error(self.push(url, expect=2), 2)
 
     def test_server_that_appears_between_retries(self):
-        """A refused connection counts as a retry, not as the end."""
-        port = free_port()
+        """Once a connection was lost, refused ones count as retries, not as the end."""
         os.makedirs(self.dst)
-        process = self.start(
-            "sync",
-            "--psk-file",
-            shared_psk(),
-            "--retries",
-            "10",
-            self.src,
-            f"tls://127.0.0.1:{port}",
-        )
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            port = first.getsockname()[1]
+            process = self.start(
+                "sync",
+                "--psk-file",
+                shared_psk(),
+                "--retries",
+                "10",
+                self.src,
+                f"tls://127.0.0.1:{port}",
+            )
+            first.settimeout(30)
+            first.accept()[0].close()
+        # Nobody listens now.
+        wait_until(lambda: "reconnecting" in process.stderr_text(), "the loss to be noticed")
         server = self.serve(self.dst, address=f"127.0.0.1:{port}")
         run = process.wait(60)
         self.assert_exit(run, 0)
