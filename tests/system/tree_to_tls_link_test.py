@@ -8,6 +8,7 @@ import threading
 
 from support import trees
 from support.case import ScratchCase, TLS_PULL, TLS_PUSH, over, shared_psk
+from support.sshd import free_port
 from support.wait import wait_until
 
 MIB = trees.MIB
