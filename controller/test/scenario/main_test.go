@@ -74,7 +74,8 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := install(ctx); err != nil {
 		return 0, err
 	}
-	if cluster.node, err = nodeless.Start(ctx, cluster.plane, nodeless.Options{}); err != nil {
+	// Movers run as their pods' users, with the rights that fsGroup gives them and no others.
+	if cluster.node, err = nodeless.Start(ctx, cluster.plane, nodeless.Options{Users: true}); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, cluster.node.Stop()) }()
