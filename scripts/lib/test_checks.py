@@ -86,9 +86,9 @@ class Checks(unittest.TestCase):
 class GoReport(unittest.TestCase):
     """go_report must fail when anything failed or nothing ran, and keep the reasons."""
 
-    def report(self, *events):
+    def report(self, *events, arguments=()):
         lines = "".join(json.dumps(dict(event, Package="p")) + "\n" for event in events)
-        done = subprocess.run([sys.executable, os.path.join(HERE, "go_report")], input=lines,
+        done = subprocess.run([sys.executable, os.path.join(HERE, "go_report"), *arguments], input=lines,
                               capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
 
@@ -114,6 +114,22 @@ class GoReport(unittest.TestCase):
         code, output = self.report({"Action": "pass", "Elapsed": 0.0})
         self.assertEqual(code, 1)
         self.assertIn("none  p", output)
+
+    def failed(self, *events):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "failed")
+            self.report(*events, arguments=[path])
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+    def test_names_what_to_run_once_more(self):
+        events = [{"Action": "fail", "Test": "TestB/one"}, {"Action": "fail", "Test": "TestB"}, {"Action": "fail", "Test": "TestA"},
+                  {"Action": "pass", "Test": "TestC"}, {"Action": "fail", "Elapsed": 1.5}]
+        self.assertEqual("p ^(TestA|TestB)$\n", self.failed(*events))
+
+    def test_nothing_to_run_once_more_where_a_package_failed_whole(self):
+        self.assertEqual("", self.failed({"Action": "pass", "Test": "TestA"}, {"Action": "fail", "Elapsed": 1.5}))
+        self.assertEqual("", self.failed({"Action": "fail", "Test": "TestA"}, {"Action": "build-fail"}))
 
     def test_failed_build(self):
         self.assertEqual(self.report({"Action": "pass", "Test": "TestA"}, {"Action": "build-fail"})[0], 1)
