@@ -39,7 +39,7 @@ type DestinationSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{12}$`
 	Acknowledge []string `json:"acknowledge,omitempty"`
 
 	// Promote asks for the received volume as a claim of this namespace.

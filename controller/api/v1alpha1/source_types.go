@@ -60,7 +60,7 @@ type SourceSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[0-9a-f]{12}$`
 	Acknowledge []string `json:"acknowledge,omitempty"`
 }
 

@@ -98,7 +98,7 @@ func Job(in JobInput) *batchv1.Job {
 // hashed is what makes another Job necessary when it changes: what enters the pod, and the key. Left out is what would only
 // cut a transfer that runs: the node, the volume's size, which is information, and the image, which the next Job gets.
 func (in JobInput) hashed() any {
-	in.Pin, in.Image = Pin{}, ""
+	in.Pin, in.Image, in.PullSecrets = Pin{}, "", nil
 	in.Env = slices.DeleteFunc(slices.Clone(in.Env), func(v corev1.EnvVar) bool { return v.Name == "VOLFERRY_VOLUME_SIZE" })
 	return []any{in.podTemplate(), in.SecretVersion, in.Attempt}
 }

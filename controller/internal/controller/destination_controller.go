@@ -168,6 +168,14 @@ func (r *destinationRun) accept(ctx context.Context) error {
 func (r *destinationRun) reject(ctx context.Context, reason, message string) error {
 	r.set.False(v1alpha1.ConditionAccepted, reason, message)
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, "not accepted: "+message)
+	mover, err := r.findJob(ctx, r.key(r.childSet))
+	if err != nil {
+		return err
+	}
+	if mover.job != nil && mover.finished() {
+		// What it has received is taken in once the resource is accepted again.
+		return errStalled
+	}
 	if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet)); err != nil {
 		return err
 	}

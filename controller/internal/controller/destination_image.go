@@ -223,8 +223,8 @@ func (r *destinationRun) pruneImages(ctx context.Context) error {
 	if last, there := r.pruned.Load(r.destination.UID); there && last == state {
 		return nil // nothing has come or gone since the last look
 	}
-	err := r.removeImages(ctx, func(name string) bool {
-		return slices.ContainsFunc(status.Images, func(i v1alpha1.Image) bool { return i.Name == name })
+	err := r.removeImages(ctx, func(kind, name string) bool {
+		return slices.ContainsFunc(status.Images, func(i v1alpha1.Image) bool { return i.Kind == kind && i.Name == name })
 	})
 	if err == nil {
 		r.pruned.Store(r.destination.UID, state)
@@ -234,7 +234,7 @@ func (r *destinationRun) pruneImages(ctx context.Context) error {
 
 // removeImages deletes this Destination's images but for those to keep. They are found by label and not by a list of
 // names, so none is left over whatever was interrupted.
-func (r *destinationRun) removeImages(ctx context.Context, keep func(name string) bool) error {
+func (r *destinationRun) removeImages(ctx context.Context, keep func(kind, name string) bool) error {
 	mine := client.MatchingLabels{v1alpha1.LabelChild: r.childSet, v1alpha1.LabelOwnerUID: string(r.destination.UID)}
 	snapshots := &snapshotv1.VolumeSnapshotList{}
 	err := r.APIReader.List(ctx, snapshots, client.InNamespace(r.Options.VaultNamespace), mine)
@@ -242,7 +242,7 @@ func (r *destinationRun) removeImages(ctx context.Context, keep func(name string
 		return err
 	}
 	for i := range snapshots.Items {
-		if snapshot := &snapshots.Items[i]; !keep(snapshot.Name) {
+		if snapshot := &snapshots.Items[i]; !keep(imageSnapshot, snapshot.Name) {
 			if err := r.drop(ctx, snapshot); err != nil {
 				return err
 			}
@@ -253,7 +253,7 @@ func (r *destinationRun) removeImages(ctx context.Context, keep func(name string
 		return err
 	}
 	for i := range claims.Items {
-		if claim := &claims.Items[i]; claim.Name != r.childSet && !keep(claim.Name) {
+		if claim := &claims.Items[i]; claim.Name != r.childSet && !keep(imageClaim, claim.Name) {
 			if err := r.drop(ctx, claim); err != nil {
 				return err
 			}
@@ -274,7 +274,7 @@ func (r *destinationRun) finalize(ctx context.Context) error {
 	if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet)); err != nil {
 		return err
 	}
-	if err := r.removeImages(ctx, func(string) bool { return false }); err != nil {
+	if err := r.removeImages(ctx, func(string, string) bool { return false }); err != nil {
 		return err
 	}
 	for _, object := range []client.Object{&corev1.Service{}, &corev1.Secret{}} {

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,11 +18,15 @@ import (
 	"volferry.io/controller/internal/build"
 	"volferry.io/controller/internal/metrics"
 	"volferry.io/controller/internal/moverresult"
+	"volferry.io/controller/internal/names"
 	"volferry.io/controller/internal/params"
 )
 
 // listen keeps a receive mover running, one Job for each transfer, and takes in what it received.
 func (r *destinationRun) listen(ctx context.Context) error {
+	if done, err := r.takeIn(ctx); done || err != nil {
+		return err
+	}
 	if r.destination.Spec.Paused {
 		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPaused, "spec.paused is set; nobody listens")
 		return r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet))
@@ -34,6 +39,10 @@ func (r *destinationRun) listen(ctx context.Context) error {
 	}
 	mover, err := r.ensureJob(ctx, r.jobInput())
 	if err != nil {
+		var wait *waitError
+		if errors.As(err, &wait) {
+			r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "nobody listens yet: waiting for "+wait.what)
+		}
 		return err
 	}
 	if !mover.finished() {
@@ -41,10 +50,43 @@ func (r *destinationRun) listen(ctx context.Context) error {
 	}
 	result := mover.result(moverresult.Destination)
 	r.destination.Status.LatestMover = latestMover(result)
-	if moverresult.Complete(result.ExitCode) {
-		return r.received(ctx, mover, result)
-	}
 	return r.receiveFailed(ctx, mover, result)
+}
+
+// takeIn takes a completed transfer in, whatever has been edited since its listener was made: the data are there, and the
+// Source counts on it.
+func (r *destinationRun) takeIn(ctx context.Context) (done bool, err error) {
+	mover, err := r.findJob(ctx, r.key(r.childSet))
+	if err != nil || mover.job == nil || !names.Deletable(mover.job, r.destination) {
+		return false, err
+	}
+	if !mover.finished() {
+		return false, r.awaitVerdict(ctx, mover)
+	}
+	last := r.destination.Status.LastReceived
+	if last != nil && last.JobUID == string(mover.job.UID) {
+		return false, nil
+	}
+	result := mover.result(moverresult.Destination)
+	if !moverresult.Complete(result.ExitCode) {
+		return false, nil
+	}
+	r.destination.Status.LatestMover = latestMover(result)
+	return true, r.received(ctx, mover, result)
+}
+
+// awaitVerdict waits where a mover has ended and its Job does not say so yet, lest the Job be deleted before it is read.
+// The pod is read past the cache only when the Job is about to go.
+func (r *destinationRun) awaitVerdict(ctx context.Context, mover moverJob) error {
+	if r.destination.Spec.Paused || !sameJob(mover.job, build.Job(r.jobInput())) {
+		if err := r.findPod(ctx, r.APIReader, &mover); err != nil {
+			return err
+		}
+	}
+	if mover.terminated() == nil {
+		return nil
+	}
+	return lookAgain("the Job's verdict on a mover that has ended", deletionPoll)
 }
 
 // markDirty puts on record, before anybody listens, that the staging volume may hold part of a transfer. Only the end of one

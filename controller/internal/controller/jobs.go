@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -102,7 +103,7 @@ func (m moverJob) running() bool {
 	return false
 }
 
-// started tells whether the mover's process has begun, in this pod or ever.
+// started tells whether the mover's process has begun in the newest pod.
 func (m moverJob) started() bool {
 	if m.pod == nil {
 		return false
@@ -113,6 +114,19 @@ func (m moverJob) started() bool {
 		}
 	}
 	return false
+}
+
+// waitingSince is when the newest pod got its node; without one, when there was something to wait for.
+func (m moverJob) waitingSince() time.Time {
+	if m.pod == nil {
+		return m.job.CreationTimestamp.Time
+	}
+	for _, condition := range m.pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time
+		}
+	}
+	return m.pod.CreationTimestamp.Time
 }
 
 // whyPending says why the pod does not run yet, as far as its status tells.

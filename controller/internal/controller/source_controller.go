@@ -64,6 +64,7 @@ type sourceRun struct {
 	params     *params.SourceParams
 	schedule   *schedule.Schedule
 	claim      *corev1.PersistentVolumeClaim
+	copied     *corev1.PersistentVolumeClaim
 	privileged bool
 	// next is when the clock has something to do for this Source.
 	next time.Duration
@@ -153,6 +154,10 @@ func (r *sourceRun) steps(ctx context.Context) error {
 // read that failed takes nothing away.
 func (r *sourceRun) interrupted(ctx context.Context, cause error) error {
 	active := r.source.Status.ActiveSync
+	if active == nil {
+		// A place may have been taken for a sync that could not be put on record.
+		r.Limiter.Release(client.ObjectKeyFromObject(r.source))
+	}
 	var wait *waitError
 	if active == nil || !(errors.Is(cause, errStalled) || errors.As(cause, &wait)) {
 		return cause

@@ -113,7 +113,7 @@ func (r *sourceRun) snapshotReady(ctx context.Context, snapshot *snapshotv1.Volu
 		why = moverresult.OneLine(params.Scrub(ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")), 512)
 		r.synchronizing("the snapshot reports an error: " + why)
 	}
-	if r.now.Sub(r.source.Status.ActiveSync.Start.Time) < snapshotPatience {
+	if r.now.Sub(snapshot.CreationTimestamp.Time) < snapshotPatience {
 		return lookAgain("the snapshot to recover", snapshotPoll)
 	}
 	if err := r.fail(ctx, failure{reason: v1alpha1.ReasonSnapshotFailed, exitCode: 1, text: "snapshot: " + why}); err != nil {
@@ -171,6 +171,7 @@ func (r *sourceRun) copyThere(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
+	r.copied = claim
 	return claim.DeletionTimestamp.IsZero(), nil
 }
 

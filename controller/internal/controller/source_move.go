@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -48,6 +50,9 @@ func (r *sourceRun) move(ctx context.Context) error {
 		// The place is given up meanwhile: a peer that is away must not hold others up.
 		r.Limiter.Release(client.ObjectKeyFromObject(r.source))
 		r.synchronizing(r.failureMessage())
+		if err := r.dropUnstarted(ctx); err != nil {
+			return err
+		}
 		return lookAgain("the next try", until(r.now, retry.NextAttempt.Time))
 	}
 	if !r.Limiter.Acquire(client.ObjectKeyFromObject(r.source)) {
@@ -65,9 +70,13 @@ func (r *sourceRun) move(ctx context.Context) error {
 	}
 	mover, err := r.ensureJob(ctx, input)
 	if apierrors.IsInvalid(err) {
-		return r.fail(ctx, failure{reason: "Rejected", exitCode: 2, text: trouble(err), permanent: true})
+		return r.rejected(ctx, err)
 	}
 	if err != nil {
+		var wait *waitError
+		if errors.As(err, &wait) {
+			r.synchronizing("the mover cannot start yet: waiting for " + wait.what)
+		}
 		return err
 	}
 	if !mover.finished() {
@@ -84,6 +93,16 @@ func (r *sourceRun) move(ctx context.Context) error {
 	return r.tryFailed(ctx, failure{
 		reason: result.Reason, exitCode: int32(result.ExitCode), text: result.Summary(), permanent: mover.permanent(result), moverRan: true,
 	})
+}
+
+// dropUnstarted removes the Job of a try that was given up before its mover started: it must not start without a place.
+func (r *sourceRun) dropUnstarted(ctx context.Context) error {
+	key := client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}
+	old, err := r.findJob(ctx, key)
+	if err != nil || old.job == nil || old.finished() {
+		return err
+	}
+	return r.awaitGone(ctx, r.source, &batchv1.Job{}, key)
 }
 
 // jobInput of this try.
@@ -233,6 +252,11 @@ func (r *sourceRun) tryFailed(ctx context.Context, f failure) error {
 	return r.move(ctx)
 }
 
+// rejected ends a sync whose objects the API server refuses as invalid: the same ones would be refused again.
+func (r *sourceRun) rejected(ctx context.Context, cause error) error {
+	return r.fail(ctx, failure{reason: "Rejected", exitCode: 2, text: params.Scrub(cause.Error()), permanent: true})
+}
+
 // tries of one sync, all of which read the same copy.
 func (r *sourceRun) tries() int32 { return int32(1 + r.params.Retries) }
 
@@ -242,6 +266,9 @@ func (r *sourceRun) countFailure(f failure) (tell func()) {
 	status := &r.source.Status
 	if status.Retry == nil {
 		status.Retry = &v1alpha1.Retry{}
+	}
+	if !f.moverRan {
+		status.LatestMover = &v1alpha1.MoverResult{Result: "Failed", ExitCode: f.exitCode, LogTail: moverresult.OneLine(f.text, logTailLimit)}
 	}
 	status.Retry.Failures++
 	first := status.Retry.Failures == 1
@@ -257,9 +284,11 @@ func (r *sourceRun) countFailure(f failure) (tell func()) {
 // secret that does not exist or a pod that nothing schedules would otherwise never be told of.
 const startPatience = 10 * time.Minute
 
-// notStarted says why a mover has not started although it had the time; empty while there is hope.
+// notStarted says why a mover has not started although it had the time; empty while there is hope. The time runs from the
+// moment the pod had a node, and not at all while the copy is being made, which may take as long as it takes.
 func (r *sourceRun) notStarted(mover moverJob) string {
-	if mover.started() || r.now.Sub(mover.job.CreationTimestamp.Time) < startPatience {
+	copying := r.copied != nil && r.copied.Status.Phase != corev1.ClaimBound
+	if mover.started() || copying || r.now.Sub(mover.waitingSince()) < startPatience {
 		return ""
 	}
 	return fmt.Sprintf("the mover did not start within %v: %s", startPatience, mover.whyPending())
@@ -269,9 +298,6 @@ func (r *sourceRun) notStarted(mover moverJob) string {
 func (r *sourceRun) fail(ctx context.Context, f failure) error {
 	status := &r.source.Status
 	tell := r.countFailure(f)
-	if !f.moverRan {
-		status.LatestMover = &v1alpha1.MoverResult{Result: "Failed", ExitCode: f.exitCode, LogTail: moverresult.OneLine(f.text, logTailLimit)}
-	}
 	status.Retry.Permanent = f.permanent
 	status.Retry.Generation = r.source.Generation
 	status.Retry.Requests = status.ActiveSync.Requests

@@ -89,12 +89,14 @@ func (r *sourceRun) leaveVolume(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("read volume %s: %w", name, err)
 	}
-	if err := r.giveBackPolicy(ctx, pv); err != nil {
-		return err
+	if pv.Status.Phase != corev1.VolumeReleased {
+		return r.giveBackPolicy(ctx, pv)
 	}
-	if pv.Status.Phase == corev1.VolumeReleased {
+	// Its claim is gone: with the policy Delete the provisioner would remove the data at once. Whoever deleted the claim
+	// decides about them.
+	if original, taken := pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy]; taken {
 		r.note(r.source, corev1.EventTypeNormal, "VolumeRetained", "LeaveVolume",
-			"volume %s has no claim any more; its reclaim policy is %s again", pv.Name, pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy])
+			"volume %s has no claim any more and stays; its reclaim policy was %s and is Retain", pv.Name, original)
 	}
 	return nil
 }

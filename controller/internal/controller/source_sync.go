@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,13 +116,14 @@ func (r *sourceRun) seq() int64 {
 // advance takes the active sync as far as it goes now.
 func (r *sourceRun) advance(ctx context.Context) error {
 	active := r.source.Status.ActiveSync
-	if active.Try <= 1 {
-		// Its place was granted when it began, perhaps by a controller that is no more. Later tries ask again.
-		r.Limiter.Adopt(client.ObjectKeyFromObject(r.source))
-	}
 	if active.Stage == v1alpha1.StageCopying {
+		// Mostly it has its place since it began; it gave it back if it had to wait for something that was missing.
+		if !r.Limiter.Acquire(client.ObjectKeyFromObject(r.source)) {
+			r.synchronizing("the sync waits until fewer run at once")
+			return waitFor("a free place")
+		}
 		r.synchronizing("a point in time of the volume is being kept")
-		if err := r.copy(ctx); err != nil {
+		if err := r.keepPoint(ctx); err != nil {
 			return err
 		}
 		active.Stage = v1alpha1.StageMoving
@@ -139,6 +141,22 @@ func (r *sourceRun) advance(ctx context.Context) error {
 	}
 	// A request may have arrived meanwhile.
 	return r.start(ctx)
+}
+
+// keepPoint makes the copy, and tells of one that the API server refuses.
+func (r *sourceRun) keepPoint(ctx context.Context) error {
+	err := r.copy(ctx)
+	switch {
+	case apierrors.IsInvalid(err):
+		if err := r.rejected(ctx, err); err != nil {
+			return err
+		}
+		return lookAgain("cleaning up", time.Millisecond)
+	case apierrors.IsForbidden(err):
+		// A quota, perhaps, which others may free: no place is held meanwhile.
+		r.Limiter.Release(client.ObjectKeyFromObject(r.source))
+	}
+	return err
 }
 
 // cleanUp removes what the sync made and then forgets the sync.

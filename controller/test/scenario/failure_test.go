@@ -9,6 +9,7 @@ import (
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,4 +279,89 @@ func TestSourceBehindItsPeer(t *testing.T) {
 	if got := reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified); got != v1alpha1.ReasonVerified {
 		t.Errorf("PeerVerified is %s", got)
 	}
+}
+
+// A transfer that has completed is taken in whatever is edited before the controller has looked at it.
+func TestReceivedTransferIsNotLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.small()
+	w.eventually(30*time.Second, "the listener", func() bool {
+		return reason(w.destination("p").Status.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening
+	})
+	w.ask("p", "a")
+	// The controller goes once the mover runs, and comes back when the transfer is over and the Destination edited.
+	w.eventually(30*time.Second, "the mover", func() bool { return len(w.sourceRuns("p")) == 1 })
+	w.stop()
+	w.eventually(60*time.Second, "the end of the transfer", func() bool {
+		runs := w.destinationRuns("p")
+		return len(runs) > 0 && !runs[0].Running()
+	})
+	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
+	w.startController()
+	w.eventually(60*time.Second, "the transfer to be taken in", func() bool {
+		d := w.destination("p").Status
+		return d.LastReceived != nil && d.LatestImage != nil && d.LastReceived.Seq == 1 &&
+			reason(d.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonPaused
+	})
+	w.served("p", "a")
+}
+
+// A Job deleted by hand is replaced only once its pod has ended.
+func TestJobDeletedByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.write(filepath.Join(w.claim("data", "64Mi", corev1.PersistentVolumeFilesystem), "file"), 16<<20)
+	w.pair("p", "data", map[string]string{"copyMethod": "Direct", "bandwidthLimit": "4Mi"}, map[string]string{"copyMethod": "Direct"})
+	w.ask("p", "a")
+	w.eventually(40*time.Second, "the mover", func() bool { return len(w.sourceRuns("p")) == 1 })
+	for _, job := range []client.ObjectKey{
+		{Namespace: w.namespace, Name: names.Source(w.namespace, "p")}, {Namespace: vault, Name: names.Destination(w.namespace, "p")},
+	} {
+		w.must(client.IgnoreNotFound(w.client.Delete(w.ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))))
+	}
+	w.changeSource("p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
+	w.served("p", "a")
+	for _, overlap := range nodeless.Overlaps(append(w.sourceRuns("p"), w.destinationRuns("p")...), nodeless.ByVolume) {
+		t.Errorf("two movers at once on volume %s", overlap.First.Volume)
+	}
+}
+
+// Whoever deletes a Destination but keeps its volume can make it again and delete it for good.
+func TestDestinationTakesItsVolumeOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.small()
+	w.demand("p", "a")
+	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
+	old := w.destination("p")
+	before := old.Status.Staging.PVName
+	w.must(w.client.Delete(w.ctx, old))
+	w.eventually(30*time.Second, "its end", func() bool { return w.count(&v1alpha1.Destination{}) == 0 })
+	again := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "p"}, Spec: old.Spec}
+	again.Spec.DeletionPolicy = ""
+	w.create(again)
+	w.eventually(30*time.Second, "the volume to be taken over", func() bool {
+		staging := w.destination("p").Status.Staging
+		return staging != nil && staging.PVName == before
+	})
+	w.deleteAll()
+}
+
+// More failures than a list of requests may hold do not stop a Source.
+func TestManyFailedTicks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.options.RetryDelay, w.options.RetryDelayMax = time.Millisecond, time.Millisecond })
+	w.small()
+	w.failSources(13)
+	w.changeSource("p", func(s *v1alpha1.Source) {
+		s.Spec.Trigger.Schedule, s.Spec.Parameters["retries"] = "* * * * * *", "0"
+	})
+	w.eventually(120*time.Second, "ten failures", func() bool {
+		retry := w.source("p").Status.Retry
+		return retry != nil && retry.Failures >= 10
+	})
+	w.inject(nil)
+	w.eventually(60*time.Second, "a success", func() bool { return w.source("p").Status.LastSyncTime != nil })
 }
