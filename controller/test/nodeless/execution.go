@@ -116,10 +116,16 @@ func (e *execution) execute(prepared *launch, record Run, mark []string) error {
 	return command.Start()
 }
 
-// protect puts a program into a mount namespace in which the directories are read-only. Only root can; others run it as
+// canProtect tells whether mount namespaces of our own can be had: not without root, and not where the root directory is
+// no mount point, as in a plain chroot.
+var canProtect = sync.OnceValue(func() bool {
+	return os.Geteuid() == 0 && exec.Command("unshare", "--mount", "--propagation=private", "true").Run() == nil
+})
+
+// protect puts a program into a mount namespace in which the directories are read-only. Where that cannot be, it runs as
 // it is. The shell replaces itself, so signals and the exit code are the program's.
 func protect(command, directories []string) []string {
-	if os.Geteuid() != 0 {
+	if !canProtect() {
 		return command
 	}
 	for _, directory := range directories {
