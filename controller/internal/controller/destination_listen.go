@@ -149,8 +149,6 @@ func (r *destinationRun) jobInput() build.JobInput {
 	if status.Lineage != nil {
 		transfer.Epoch, transfer.Seq, transfer.SourceVolumeID = status.Lineage.Epoch, status.Lineage.Seq, status.Lineage.SourceVolumeID
 	}
-	// The size is left out: it changes when the claim is bound or grown, and would make another Job each time.
-	env := r.params.MoverEnv(transfer)
 	failures := int32(0)
 	if status.Retry != nil {
 		failures = status.Retry.Failures
@@ -165,7 +163,8 @@ func (r *destinationRun) jobInput() build.JobInput {
 		Image:         r.Options.MoverImage,
 		PullSecrets:   r.Options.PullSecrets,
 		Role:          "destination",
-		Env:           env,
+		// The size is left out of the transfer: it changes when the claim is bound or grown.
+		Env:           r.params.MoverEnv(transfer),
 		ClaimName:     r.childSet,
 		VolumeMode:    r.params.VolumeMode,
 		SecretName:    r.childSet,
