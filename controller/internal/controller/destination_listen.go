@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -130,12 +129,8 @@ func (r *destinationRun) grewSince(retry *v1alpha1.Retry) bool {
 }
 
 func (r *destinationRun) failureMessage() string {
-	retry, mover := r.destination.Status.Retry, r.destination.Status.LatestMover
-	message := fmt.Sprintf("%d failures in a row", retry.Failures)
-	if mover != nil {
-		cause, _, _ := strings.Cut(mover.LogTail, "\n")
-		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, cause)
-	}
+	retry := r.destination.Status.Retry
+	message := streak(retry, r.destination.Status.LatestMover)
 	if retry.Permanent {
 		return "stopped, a retry would fail in the same way: edit the Destination once the cause is mended; " + message
 	}
@@ -159,10 +154,10 @@ func (r *destinationRun) jobInput() build.JobInput {
 		transfer.Attempt = status.LastReceived.AttemptID
 	}
 	return build.JobInput{
-		Child:         r.child(r.childSet),
-		Image:         r.Options.MoverImage,
-		PullSecrets:   r.Options.PullSecrets,
-		Role:          "destination",
+		Child:       r.child(r.childSet),
+		Image:       r.Options.MoverImage,
+		PullSecrets: r.Options.PullSecrets,
+		Role:        "destination",
 		// The size is left out of the transfer: it changes when the claim is bound or grown.
 		Env:           r.params.MoverEnv(transfer),
 		ClaimName:     r.childSet,
@@ -184,13 +179,10 @@ func (r *destinationRun) watchListener(ctx context.Context, mover moverJob) erro
 	r.destination.Status.MethodStatus = r.showProgress(ctx, r.destination.UID, mover, r.destination.Status.MethodStatus)
 	if r.destination.Status.MethodStatus[moverresult.KeyProgressPhase] != "" {
 		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonSyncInProgress, "a transfer is being received")
-	} else {
-		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonListening, "a mover listens for the Source")
+		return lookAgain("the transfer", progressPoll)
 	}
-	if r.set.Reason(v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening {
-		return lookAgain("a transfer", listenPoll)
-	}
-	return lookAgain("the transfer", progressPoll)
+	r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonListening, "a mover listens for the Source")
+	return lookAgain("a transfer", listenPoll)
 }
 
 // received takes a completed transfer in: first on record, then an image is made of it, then the next listener starts.

@@ -27,13 +27,7 @@ type moverJob struct {
 
 // finished tells whether the Job will run no more pod.
 func (m moverJob) finished() bool {
-	for _, condition := range m.job.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue &&
-			(condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return false
+	return m.condition(batchv1.JobComplete) != nil || m.condition(batchv1.JobFailed) != nil
 }
 
 // condition of the Job that is true; nil if none is.
@@ -78,42 +72,29 @@ func (m moverJob) permanent(result *moverresult.Result) bool {
 	return moverresult.Permanent(result.ExitCode) || (failed != nil && failed.Reason == batchv1.JobReasonPodFailurePolicy)
 }
 
-func (m moverJob) terminated() *corev1.ContainerStateTerminated {
-	if m.pod == nil {
-		return nil
-	}
-	for _, status := range m.pod.Status.ContainerStatuses {
-		if status.Name == build.ContainerName {
-			return status.State.Terminated
+// state of the mover's container in the newest pod; empty where there is none.
+func (m moverJob) state() corev1.ContainerState {
+	if m.pod != nil {
+		for _, status := range m.pod.Status.ContainerStatuses {
+			if status.Name == build.ContainerName {
+				return status.State
+			}
 		}
 	}
-	return nil
+	return corev1.ContainerState{}
 }
+
+func (m moverJob) terminated() *corev1.ContainerStateTerminated { return m.state().Terminated }
 
 // running tells whether the mover's process runs now.
 func (m moverJob) running() bool {
-	if m.pod == nil || m.pod.Status.PodIP == "" {
-		return false
-	}
-	for _, status := range m.pod.Status.ContainerStatuses {
-		if status.Name == build.ContainerName {
-			return status.State.Running != nil
-		}
-	}
-	return false
+	return m.state().Running != nil && m.pod.Status.PodIP != ""
 }
 
 // started tells whether the mover's process has begun in the newest pod.
 func (m moverJob) started() bool {
-	if m.pod == nil {
-		return false
-	}
-	for _, status := range m.pod.Status.ContainerStatuses {
-		if status.Name == build.ContainerName {
-			return status.State.Running != nil || status.State.Terminated != nil
-		}
-	}
-	return false
+	state := m.state()
+	return state.Running != nil || state.Terminated != nil
 }
 
 // waitingSince is when the newest pod got its node; without one, when there was something to wait for.

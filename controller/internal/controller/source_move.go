@@ -221,6 +221,16 @@ func (r *sourceRun) recordMover(result *moverresult.Result) {
 	r.source.Status.LatestMover = latestMover(result)
 }
 
+// streak says how often it failed in a row, and what the last mover's cause was: the first line of what is kept of its log.
+func streak(retry *v1alpha1.Retry, mover *v1alpha1.MoverResult) string {
+	message := fmt.Sprintf("%d failures in a row", retry.Failures)
+	if mover != nil {
+		cause, _, _ := strings.Cut(mover.LogTail, "\n")
+		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, cause)
+	}
+	return message
+}
+
 func latestMover(result *moverresult.Result) *v1alpha1.MoverResult {
 	words := map[moverresult.Outcome]string{moverresult.OK: "Successful", moverresult.Partial: "Partial", moverresult.Failed: "Failed"}
 	// What went wrong comes first, whatever the log was filled with.

@@ -214,15 +214,11 @@ func (r *sourceRun) waitingReason() string {
 
 // failureMessage says what failed last and what happens next.
 func (r *sourceRun) failureMessage() string {
-	retry, mover := r.source.Status.Retry, r.source.Status.LatestMover
+	retry := r.source.Status.Retry
 	if retry == nil {
 		return "the last sync failed"
 	}
-	message := fmt.Sprintf("%d failures in a row", retry.Failures)
-	if mover != nil {
-		cause, _, _ := strings.Cut(mover.LogTail, "\n")
-		message += fmt.Sprintf("; exit code %d: %s", mover.ExitCode, cause)
-	}
+	message := streak(retry, r.source.Status.LatestMover)
 	switch {
 	case retry.Permanent:
 		message = "stopped, a retry would fail in the same way: edit the Source or ask for a sync once the cause is mended; " + message
