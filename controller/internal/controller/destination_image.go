@@ -22,7 +22,6 @@ import (
 	"volferry.io/controller/internal/build"
 	"volferry.io/controller/internal/conditions"
 	"volferry.io/controller/internal/metrics"
-	"volferry.io/controller/internal/moverresult"
 	"volferry.io/controller/internal/names"
 	"volferry.io/controller/internal/params"
 )
@@ -110,8 +109,7 @@ func (r *destinationRun) makeSnapshot(ctx context.Context, name string, annotati
 	err := r.APIReader.Get(ctx, r.key(name), found)
 	switch {
 	case meta.IsNoMatchError(err):
-		return false, r.missing(v1alpha1.ReasonSnapshotClassNotFound,
-			"this cluster has no VolumeSnapshot API; install the snapshot controller, or set copyMethod to Clone or Direct")
+		return false, r.missing(v1alpha1.ReasonSnapshotClassNotFound, noSnapshotAPI)
 	case apierrors.IsNotFound(err):
 		if err := r.checkSnapshotClass(ctx); err != nil {
 			return false, err
@@ -133,9 +131,9 @@ func (r *destinationRun) snapshotPending(ctx context.Context, snapshot *snapshot
 	age := r.now.Sub(snapshot.CreationTimestamp.Time)
 	why := ""
 	if snapshot.Status != nil && snapshot.Status.Error != nil {
-		why = moverresult.OneLine(params.Scrub(ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")), 512)
+		why = driverError(snapshot.Status.Error)
 	} else if snapshot.Status == nil && age > snapshotPatience {
-		why = "nobody works on it: is the snapshot controller running?"
+		why = nobodySnapshots
 	}
 	if why == "" {
 		return nil

@@ -26,6 +26,17 @@ import (
 // snapshotPatience is how long a snapshot may report an error before the sync is given up: drivers report passing ones.
 const snapshotPatience = 5 * time.Minute
 
+// What is said of snapshots at both ends.
+const (
+	noSnapshotAPI   = "this cluster has no VolumeSnapshot API; install the snapshot controller, or set copyMethod to Clone or Direct"
+	nobodySnapshots = "nobody works on it: is the snapshot controller running?"
+)
+
+// driverError is a storage driver's own text, fit to be shown.
+func driverError(failure *snapshotv1.VolumeSnapshotError) string {
+	return moverresult.OneLine(params.Scrub(ptr.Deref(failure.Message, "the driver gives no reason")), 512)
+}
+
 // child of this Source, in its own namespace.
 func (r *sourceRun) child() build.Child {
 	return build.Child{Kind: "Source", Owner: r.source, Namespace: r.source.Namespace, Name: r.childSet, Set: r.childSet}
@@ -67,8 +78,7 @@ func (r *sourceRun) snapshot(ctx context.Context) (*snapshotv1.VolumeSnapshot, e
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), found)
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, r.missing(v1alpha1.ReasonSnapshotClassNotFound,
-			"this cluster has no VolumeSnapshot API; install the snapshot controller, or set copyMethod to Clone or Direct")
+		return nil, r.missing(v1alpha1.ReasonSnapshotClassNotFound, noSnapshotAPI)
 	case apierrors.IsNotFound(err):
 		if err := r.checkSnapshotClass(ctx); err != nil {
 			return nil, err
@@ -105,12 +115,12 @@ func (r *sourceRun) snapshotReady(ctx context.Context, snapshot *snapshotv1.Volu
 	if snapshot.Status != nil && ptr.Deref(snapshot.Status.ReadyToUse, false) {
 		return nil
 	}
-	why := "nobody works on it: is the snapshot controller running?"
+	why := nobodySnapshots
 	if snapshot.Status != nil {
 		if snapshot.Status.Error == nil {
 			return lookAgain("the snapshot to become ready", snapshotPoll)
 		}
-		why = moverresult.OneLine(params.Scrub(ptr.Deref(snapshot.Status.Error.Message, "the driver gives no reason")), 512)
+		why = driverError(snapshot.Status.Error)
 		r.synchronizing("the snapshot reports an error: " + why)
 	}
 	if r.now.Sub(snapshot.CreationTimestamp.Time) < snapshotPatience {
