@@ -31,19 +31,21 @@ inline constexpr char kCapability[] = "security.capability";
 // True if an attribute of this name is carried under the policy.
 bool carried(const std::string& name, XattrPolicy policy);
 
-// The object an attribute call works on: an open file, or one component below a directory (never
-// followed if a link; reached over /proc/self/fd, so that no path is resolved again).
+// The object an attribute call works on: an open file, or one component below an open directory
+// (never followed if a link).
 class XattrTarget {
  public:
   static XattrTarget of_fd(int fd) { return XattrTarget(fd, {}); }
-  static XattrTarget of_name(int dirfd, const std::string& name);
-  int fd() const { return fd_; }
-  const std::string& path() const { return path_; }  // empty: use fd
+  static XattrTarget of_name(int dirfd, std::string name) { return {dirfd, std::move(name)}; }
+  int fd() const { return fd_; }                     // the file, or the directory of `name`
+  const std::string& name() const { return name_; }  // empty: the open file itself
+  // For calls that take no descriptor: over /proc/self/fd, so that no path is resolved again.
+  std::string path() const;
 
  private:
-  XattrTarget(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  XattrTarget(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
   int fd_;
-  std::string path_;
+  std::string name_;
 };
 
 // The carried attributes. A file system without attributes has none. Errors: E2BIG where the names
