@@ -74,6 +74,7 @@ Status Merger::image_entry(const wire::DirList& list) {
     }
   } else {
     start(std::move(job));
+    content_->dir_listed();
   }
   return {};
 }
@@ -81,8 +82,9 @@ Status Merger::image_entry(const wire::DirList& list) {
 void Merger::start(FileJobPtr job) {
   {
     std::unique_lock lock(mutex_);
-    while (open_jobs_ > kMaxOpenFiles && !parts_.tally.stopped()) {
-      jobs_changed_.wait_for(lock, std::chrono::milliseconds(100));
+    if (open_jobs_ > kMaxOpenFiles) {
+      while (open_jobs_ > kResumeOpenFiles && !parts_.tally.stopped())
+        jobs_changed_.wait_for(lock, std::chrono::milliseconds(100));
     }
   }
   if (parts_.tally.stopped() || (parts_.tally.is_full() && !job->compare_only)) {
@@ -142,11 +144,13 @@ void Merger::job_done(const FileJobPtr& job, Outcome outcome) {
   if (group != 0 && !read_only())
     good ? parts_.links.leader_ready(group) : parts_.links.leader_failed(group);
   parts_.keeper.file_done(job->dir);
+  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     --open_jobs_;
+    wake = open_jobs_ == 0 || open_jobs_ == kResumeOpenFiles;
   }
-  jobs_changed_.notify_all();
+  if (wake) jobs_changed_.notify_all();
 }
 
 }  // namespace volferry::session

@@ -34,6 +34,8 @@ inline constexpr std::uint64_t kMaxFileBytes = 1ull << 48;
 // The receiver's window: files asked for and segments signed ahead of their answers. 64 segments
 // cover 4 GiB: enough to hide 50 ms even at 10 GB/s of comparing.
 inline constexpr std::size_t kMaxOpenFiles = 4096;
+// A full window is refilled from here on: waking the merger for each file costs more than the file.
+inline constexpr std::size_t kResumeOpenFiles = kMaxOpenFiles * 3 / 4;
 inline constexpr std::size_t kMaxOpenSegments = 64;
 
 // The rolling search looks at 1 GiB of source against that part of the basis, and this much on both
