@@ -53,6 +53,9 @@ class ContentSource {
   virtual ~ContentSource() = default;
   // Starts the job; may wait for room.
   virtual void fetch(FileJobPtr job) = 0;
+  // All that is wanted of the directory being merged has been handed over: what was gathered to be
+  // done together starts now.
+  virtual void dir_listed() {}
   // No further file of that directory will be fetched.
   virtual void dir_released(std::uint32_t dir) = 0;
   // Ends what is still open after the session was stopped, and waits until nothing runs that could

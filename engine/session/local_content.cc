@@ -22,6 +22,9 @@ namespace {
 // Compared and copied by this much at a time: two of them fit a core's L2 cache here (1 MiB), and a
 // system call for each costs below a hundredth of the copy.
 constexpr std::uint64_t kPiece = 256u << 10;
+// Up to here a file is read and written whole: quicker than a clone or copy_file_range, and nothing
+// worth sharing.
+constexpr std::uint64_t kSmallBytes = 16u << 10;
 
 // An error of the source, told apart from those of the destination.
 Error source_error(Error error) {
@@ -31,30 +34,41 @@ Error source_error(Error error) {
 }  // namespace
 
 void LocalContent::fetch(FileJobPtr job) {
-  workers_.post(Workers::Lane::kNormal, [this, job = std::move(job)](Worker& worker) {
-    const std::string path = job->path();
-    for (;;) {
-      if (tally_.stopped() || (tally_.is_full() && !job->compare_only)) {
-        return sink_.job_done(job, Outcome::kFailed);
-      }
-      auto outcome = copy(worker, *job);
-      if (outcome) return sink_.job_done(job, *outcome);
-      const Error& error = outcome.error();
-      if (error.code == Code::kMismatch && ++job->tries < kChangeRetries) continue;
-      if (!job->compare_only && !tally_.stopped()) targets_.drop_interrupted(*job);
-      if (error.code == Code::kMismatch) {
-        tally_.item_changed(path, "kept changing while it was read");
-      } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
-        tally_.item_changed(path, "vanished before it could be read");
-      } else if (error.code == Code::kSourceRead) {
-        const std::string where = source_.is_image() ? source_.path_of(0, 0) + ": " : std::string();
-        tally_.source_error(path, error.os_errno, where + error.context);
-      } else {
-        tally_.destination_error(path, error);
-      }
+  const bool small = job->want.size <= kPackFileBytes;
+  batch_.push_back(std::move(job));
+  if (!small || batch_.size() >= kBatchFiles) dir_listed();
+}
+
+void LocalContent::dir_listed() {
+  if (batch_.empty()) return;
+  workers_.post(Workers::Lane::kNormal, [this, batch = std::exchange(batch_, {})](Worker& worker) {
+    for (const FileJobPtr& job : batch) run(worker, job);
+  });
+}
+
+void LocalContent::run(Worker& worker, const FileJobPtr& job) {
+  for (;;) {
+    if (tally_.stopped() || (tally_.is_full() && !job->compare_only)) {
       return sink_.job_done(job, Outcome::kFailed);
     }
-  });
+    auto outcome = copy(worker, *job);
+    if (outcome) return sink_.job_done(job, *outcome);
+    const Error& error = outcome.error();
+    if (error.code == Code::kMismatch && ++job->tries < kChangeRetries) continue;
+    if (!job->compare_only && !tally_.stopped()) targets_.drop_interrupted(*job);
+    const std::string path = job->path();
+    if (error.code == Code::kMismatch) {
+      tally_.item_changed(path, "kept changing while it was read");
+    } else if (error.code == Code::kSourceRead && error.os_errno == ENOENT) {
+      tally_.item_changed(path, "vanished before it could be read");
+    } else if (error.code == Code::kSourceRead) {
+      const std::string where = source_.is_image() ? source_.path_of(0, 0) + ": " : std::string();
+      tally_.source_error(path, error.os_errno, where + error.context);
+    } else {
+      tally_.destination_error(path, error);
+    }
+    return sink_.job_done(job, Outcome::kFailed);
+  }
 }
 
 Result<Outcome> LocalContent::copy(Worker& worker, FileJob& job) {
@@ -103,6 +117,15 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
       VF_TRY(check_source());
       return Outcome::kSame;
     }
+  }
+  if (!device && !in_place && size <= kSmallBytes && !is_sparse(source.meta)) {
+    VF_ASSIGN(const base::Bytes content, read_small(worker, from, size));
+    VF_TRY(check_source());
+    VF_TRY(pace(size));
+    VF_TRY(targets_.write_small(job, content, false));
+    tally_.literal_bytes.fetch_add(size);
+    count(job, size);
+    return Outcome::kInstalled;
   }
   VF_ASSIGN(Target target, targets_.create(job, targets_.open_interrupted(job), -1));
   const auto build = [&]() -> Status {
@@ -178,6 +201,14 @@ Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint
 void LocalContent::count(FileJob& job, std::uint64_t bytes) {
   job.counted.fetch_add(bytes);
   tally_.bytes_done.fetch_add(bytes);
+}
+
+Result<base::Bytes> LocalContent::read_small(Worker& worker, int from, std::uint64_t size) {
+  std::uint8_t* content = worker.scratch(kSmallBytes);
+  auto got = io::read_full(from, content, size, 0);
+  if (!got) return std::unexpected(source_error(got.error()));
+  if (*got < size) return fail_with(Code::kMismatch, "source shrank");
+  return base::Bytes(content, size);
 }
 
 Status LocalContent::copy_whole(FileJob& job, int from, int to, std::uint64_t size) {

@@ -26,15 +26,25 @@ class LocalContent final : public ContentSource {
         limiter_(limiter),
         sink_(sink) {}
 
+  // On the merger's thread.
   void fetch(FileJobPtr job) override;
+  void dir_listed() override;
   void dir_released(std::uint32_t dir) override { source_.release(dir); }
   void quiesce() override { tally_.stopped() ? workers_.stop() : workers_.drain(); }
 
  private:
+  // Small files of one directory that one worker copies in one go: workers then seldom meet in a
+  // directory, whose lock the kernel gives to one of them, and are woken once for many files.
+  using Batch = std::vector<FileJobPtr>;
+  static constexpr std::size_t kBatchFiles = 64;
+
+  void run(Worker& worker, const FileJobPtr& job);
   // kMismatch: the source moved while it was read.
   Result<Outcome> copy(Worker& worker, FileJob& job);
   Result<Outcome> copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source);
   Result<bool> equal_content(Worker& worker, int a, int b, std::uint64_t size);
+  // The bytes lie in the worker's scratch block.
+  static Result<base::Bytes> read_small(Worker& worker, int from, std::uint64_t size);
   Status copy_whole(FileJob& job, int from, int to, std::uint64_t size);
   Status update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source, int to,
                          std::uint64_t size);
@@ -52,6 +62,7 @@ class LocalContent final : public ContentSource {
   Tally& tally_;
   base::RateLimiter* limiter_;
   JobSink& sink_;
+  Batch batch_;
 };
 
 }  // namespace volferry::session

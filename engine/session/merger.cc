@@ -170,6 +170,7 @@ void Merger::end_directory(bool complete) {
       }
     }
   }
+  content_->dir_listed();
   extra_names_.clear();
   open_list_ = false;
   fd_.reset();

@@ -214,7 +214,8 @@ wire::PackedFile Sender::read_small(const wire::FileRequest& request, base::MutB
     const io::Metadata& before = opened->meta;
     std::size_t length = 0;
     if (before.size <= room.size()) {
-      auto got = io::read_full(opened->fd.get(), room.data(), room.size(), 0);
+      // No more than it had: what it has grown by shows in its metadata.
+      auto got = io::read_full(opened->fd.get(), room.data(), before.size, 0);
       if (!got) return failed(got.error());
       length = *got;
       auto after = io::stat_fd(opened->fd.get());
@@ -262,8 +263,7 @@ void Sender::pack_job(Worker& worker) {
     wire::Pack pack;
     std::size_t used = 0;
     for (const wire::FileRequest& request : batch) {
-      // One byte more than the file's size, to see growth; but never past the frame.
-      std::uint8_t* scratch = worker.scratch(kPackFileBytes + 1);
+      std::uint8_t* scratch = worker.scratch(kPackFileBytes);
       wire::PackedFile file = read_small(request, {scratch, kPackFileBytes});
       if (file.length > body.capacity() - used) {  // grew within the small size: its own retry
         file.result = wire::FileResult::kChanged;
