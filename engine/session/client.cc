@@ -117,6 +117,10 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     channel_options.idle_timeout = sync_options.timeout;
     channel_options.connect_timeout = sync_options.connect_timeout;
     channel_options.identity = sync_options.identity;
+    // Whoever wants to look at the peer first says nothing before.
+    wire::Frame opening = wire::make_frame(start);
+    const bool at_once = !sync_options.check_peer && opening.head.size() <= wire::kMaxHelloHead;
+    if (at_once) channel_options.opening = &opening;
     auto opened = connect(remote, channel_options, cancel);
     if (!opened) {
       if (auto fatal = tally.fatal()) return std::unexpected(*fatal);
@@ -132,7 +136,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     channel->start(conversation);
     const auto talk = [&]() -> Status {
       if (sync_options.check_peer) VF_TRY(sync_options.check_peer(channel->peer_identity()));
-      VF_TRY(channel->send(wire::make_frame(start)));
+      if (!at_once) VF_TRY(channel->send(std::move(opening)));
       VF_ASSIGN(const wire::StartAck ack, conversation.wait_start_ack());
       const wire::RootKind source = remote.push ? volume.kind : ack.root_kind;
       const wire::RootKind destination = remote.push ? ack.root_kind : volume.kind;

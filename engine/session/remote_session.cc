@@ -141,6 +141,8 @@ Status run_receiver(const RemoteSession& session, Volume& destination, wire::Roo
     return done;
   }
   VF_TRY(session.channel.send(wire::make_frame(finish_message(session.tally))));
+  // Nothing follows, so the sender need not wait a round trip for our Goodbye.
+  session.channel.end_sending();
   VF_ASSIGN(const wire::Finish ack, session.conversation.wait_finish_ack());
   (void)ack;
   return {};

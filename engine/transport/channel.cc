@@ -91,7 +91,7 @@ Status ChannelImpl::add_link(std::unique_ptr<Link>& link, unsigned most,
   connection.index = static_cast<std::uint16_t>(connections_.size() - 1);
   connection.link = std::move(link);
   connection.reader_done = handler_ == nullptr;
-  if (greeting) connection.data.push(*std::move(greeting));
+  connection.greeting = std::move(greeting);
   connection.writer = std::thread([this, &connection] { write_loop(connection); });
   if (handler_ != nullptr) start_reader_locked(connection);
   return {};
@@ -179,12 +179,21 @@ void ChannelImpl::consumed(wire::FrameClass frame_class, std::uint64_t charge) {
   if (window.should_return()) connections_.front()->work.notify_one();
 }
 
-Status ChannelImpl::finish(std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  VF_TRY(reason_locked());
+void ChannelImpl::end_sending() {
+  const std::lock_guard lock(mutex_);
+  end_sending_locked();
+}
+
+void ChannelImpl::end_sending_locked() {
   finishing_ = true;
   room_.notify_all();
   for (const auto& connection : connections_) connection->work.notify_one();
+}
+
+Status ChannelImpl::finish(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  VF_TRY(reason_locked());
+  end_sending_locked();
   const bool done = ended_.wait_for(lock, patience, [&] { return reason_ || all_done_locked(); });
   VF_TRY(reason_locked());
   if (done) return {};

@@ -58,7 +58,9 @@ class Channel {
   // The handler is done with a list or data frame of this charge: the peer may send as much again.
   virtual void consumed(wire::FrameClass frame_class, std::uint64_t charge) = 0;
 
-  // Sends what is queued, then Goodbye, and waits (at most `patience`) until the peer has closed
+  // Sends what is queued, then Goodbye; later sends fail. What the peer sends is still received.
+  virtual void end_sending() = 0;
+  // end_sending, and waits (at most `patience`) until the peer has closed
   // too.
   virtual Status finish(std::chrono::milliseconds patience) = 0;
   // Tells the peer why (best effort, short), then ends everything; later sends fail with `reason`.
@@ -90,6 +92,10 @@ struct ChannelOptions {
   std::chrono::milliseconds connect_timeout{10'000};  // TCP and TLS handshake together
   std::vector<std::uint8_t> identity;  // sent in the handshake; at most wire::kMaxIdentity bytes
   std::string agent = "volferry";      // the same: who we are, for the peer's log
+  // Client: sent right behind Hello, which saves a round trip; null: nothing. Only for what may be
+  // said before the peer's answer is known, and with a head of at most wire::kMaxHelloHead.
+  // Outlives the connecting.
+  const wire::Frame* opening = nullptr;
 };
 
 }  // namespace volferry::transport

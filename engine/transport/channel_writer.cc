@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/transport/internal/channel_impl.h"
 #include "engine/transport/internal/refusal.h"
@@ -95,7 +96,7 @@ void block_signals() {
 }  // namespace
 
 bool ChannelImpl::has_work_locked(const Connection& connection) const {
-  if (!connection.data.frames.empty()) return true;
+  if (connection.greeting || !connection.data.frames.empty()) return true;
   if (connection.index != 0) return false;
   return !control_.frames.empty() || !list_.frames.empty() || receive_list_.should_return() ||
          receive_data_.should_return();
@@ -123,6 +124,8 @@ void ChannelImpl::collect_locked(Connection& connection, Batch& batch) {
     const wire::Frame& frame = batch.frames.back();
     bytes += wire::kFrameHeaderBytes + frame.head.size() + frame.body.size();
   };
+  if (connection.greeting)
+    batch.frames.push_back(*std::exchange(connection.greeting, std::nullopt));
   const bool first = connection.index == 0;
   if (first && (receive_list_.should_return() || receive_data_.should_return())) {
     const wire::Credit credit{receive_list_.take_due(), receive_data_.take_due()};

@@ -30,8 +30,10 @@ Result<wire::Frame> receive_frame(Link& link, const Wait& wait) {
   return *std::move(frame);
 }
 
-Result<wire::HelloAck> exchange(Link& link, const wire::Hello& hello, const Wait& wait) {
+Result<wire::HelloAck> exchange(Link& link, const wire::Hello& hello, const Wait& wait,
+                                const wire::Frame* opening = nullptr) {
   VF_TRY(send_frame(link, wire::make_frame(hello), wait));
+  if (opening != nullptr) VF_TRY(send_frame(link, *opening, wait));
   VF_ASSIGN(const wire::Frame answer, receive_frame(link, wait));
   if (answer.type == wire::MessageType::kRefuse) {
     wire::Refuse refuse;
@@ -74,7 +76,7 @@ Result<wire::HelloAck> hello_first(Link& link, const ChannelOptions& options, co
   hello.data_credit = options.data_credit;
   hello.agent = options.agent;
   hello.identity = options.identity;
-  Result<wire::HelloAck> ack = exchange(link, hello, wait);
+  Result<wire::HelloAck> ack = exchange(link, hello, wait, options.opening);
   if (ack || ack.error().code != Code::kProtocol) return ack;
   return refuse(link, ack.error(), wait);
 }

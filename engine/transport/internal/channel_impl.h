@@ -54,6 +54,7 @@ class ChannelImpl : public Channel {
   void start(ChannelHandler& handler) override;
   Status send(wire::Frame frame, std::optional<std::uint32_t> stream_hint) override;
   void consumed(wire::FrameClass frame_class, std::uint64_t charge) override;
+  void end_sending() override;
   Status finish(std::chrono::milliseconds patience) override;
   void abort(const Error& reason) override;
   void limit_bandwidth(std::uint64_t bytes_per_second) override;
@@ -73,6 +74,8 @@ class ChannelImpl : public Channel {
   struct Connection {
     std::uint16_t index = 0;
     std::unique_ptr<Link> link;
+    std::optional<wire::Frame> greeting;  // goes out before all else: the peer may have sent its
+                                          // first request already
     FrameQueue data;
     bool reader_done = false;  // or never started
     bool writer_done = false;
@@ -90,6 +93,7 @@ class ChannelImpl : public Channel {
   // channel.cc; `lock` or "locked" means that the caller holds the mutex.
   void start_reader_locked(Connection& connection);
   void fail(const Error& reason);
+  void end_sending_locked();
   void set_over_locked(const Error& reason);
   void stop_links_locked();
   Status reason_locked() const;

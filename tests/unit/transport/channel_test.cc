@@ -63,6 +63,18 @@ TEST(Channel, TellsAgentAndIdentity) {
   EXPECT_EQ(pair.client->peer_identity(), server.identity);
 }
 
+TEST(Channel, ReceivesAfterItHasEndedSending) {
+  Session session(testing::channel_pair());
+  session.pair.server->end_sending();
+  EXPECT_FALSE(session.pair.server->send(control_frame(1)));
+  EXPECT_TRUE(session.client.wait_closed());
+  ASSERT_TRUE(session.pair.client->send(control_frame(2)));
+  ASSERT_TRUE(session.pair.client->send(data_frame(3, 100)));
+  session.finish_both();
+  EXPECT_TRUE(session.server.wait_closed());
+  EXPECT_EQ(session.server.take_frames().size(), 2u);
+}
+
 TEST(Channel, CarriesEveryClassBothWays) {
   Session session(testing::channel_pair());
   for (Channel* channel : {session.pair.client.get(), session.pair.server.get()}) {

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -95,6 +96,54 @@ TEST_F(TlsSessionTest, FullDuplexDataArrivesIntact) {
     }
     EXPECT_EQ(next, kFrames);
   }
+}
+
+TEST_F(TlsSessionTest, OpeningArrivesFirst) {
+  ChannelOptions options = with_streams(2);
+  const wire::Frame opening = testing::control_frame(11);
+  options.opening = &opening;
+  listen(with_streams(2));
+  open(options);
+  ASSERT_TRUE(near_->send(testing::control_frame(12)));
+  finish_both();
+  const std::vector<wire::Frame> frames = at_far_.take_frames();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].head, opening.head);
+  EXPECT_EQ(frames[1].head, testing::control_frame(12).head);
+}
+
+// Control frames go before others, but HelloAck before all.
+TEST_F(TlsSessionTest, TheAnswerToAnOpeningFollowsHelloAck) {
+  listen();
+  const wire::Frame opening = testing::control_frame(11);
+  ChannelOptions options;
+  options.opening = &opening;
+  constexpr unsigned kSessions = 50;
+  std::thread serving([&] {
+    for (unsigned i = 0; i < kSessions; ++i) {
+      auto channel = server_->accept();
+      if (!channel) return;
+      (void)(*channel)->send(testing::control_frame(12));
+      Collector ignored;
+      ignored.credit_to(channel->get());
+      (*channel)->start(ignored);
+      (void)(*channel)->finish(kPatience);
+      channel->reset();
+    }
+  });
+  for (unsigned i = 0; i < kSessions; ++i) {
+    const std::atomic<bool> cancel{false};
+    auto client = connect_tls({"127.0.0.1", testing::port_of(*server_)},
+                              testing::psk_credentials(key_), options, cancel);
+    EXPECT_TRUE(client) << client.error().message();
+    if (!client) continue;
+    Collector answers;
+    (*client)->start(answers);
+    EXPECT_TRUE((*client)->finish(kPatience));
+    EXPECT_EQ(answers.take_frames().size(), 1u);
+    client->reset();
+  }
+  serving.join();
 }
 
 TEST_F(TlsSessionTest, ServerBoundsTheStreams) {
