@@ -195,13 +195,14 @@ def available_memory():
     return 0
 
 
-def first_line(argv):
+def first_line(argv, word=""):
+    """The first line of a program's output that has the word in it, or None."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except OSError:
         return None
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return lines[0].strip() if lines else None
+    return next((" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()
+                 if line.strip() and word in line), None)
 
 
 def facts():
@@ -221,7 +222,7 @@ def facts():
         "ssh": first_line(["ssh", "-V"]),
         "tar": first_line(["tar", "--version"]),
         "cp": first_line(["cp", "--version"]),
-        "stunnel": first_line(["stunnel", "-version"]),
+        "stunnel": first_line(["stunnel", "-version"], "stunnel "),
         "rclone": first_line(["rclone", "version"]),
         "dd": first_line(["dd", "--version"]),
         "openssl": first_line(["openssl", "version"]),

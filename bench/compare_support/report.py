@@ -143,8 +143,9 @@ def print_series(lines, out):
     if lines:
         out.write("\ncost of a unit as the size grows (spread: largest over smallest, wanted within 15 %)\n")
     for item in lines:
+        verdict = "ok" if item["ok"] else "GROWS" if item["growth"] > 0 else "falls"
         out.write(f"  {item['workload']:5} {item['leg']:6}{item['contender']:27}spread "
-                  f"{item['spread'] * 100:.0f} % by {item['unit']}: {'ok' if item['ok'] else 'GROWS'}\n")
+                  f"{item['spread'] * 100:.0f} % by {item['unit']}: {verdict}\n")
         for point in item["points"]:
             out.write(f"    x {point['factor']:<5g}{point['wall_s']:9.3f} s{point['ns_per_byte']:10.3f} ns/byte"
                       f"{point['us_per_file']:14.2f} us/file{point['peak_mib']:9.1f} MiB peak\n")

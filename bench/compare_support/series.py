@@ -9,8 +9,9 @@ MOST_SPREAD = 0.15
 def series(table, facts):
     """One dict per (workload, leg, contender) that ran at more than one size.
 
-    `spread` is the largest cost of a unit divided by the smallest, less one. The unit is the byte where there
-    is at least 1 MiB a file, and the file elsewhere.
+    `spread` is the largest cost of a unit divided by the smallest, less one, and `growth` the largest size's
+    divided by the smallest size's, less one: below 0 where start-up still counts. The unit is the byte where
+    there is at least 1 MiB a file, and the file elsewhere.
     """
     sizes = {(item["workload"], item["factor"]): item for item in facts}
     groups = {}
@@ -28,7 +29,7 @@ def series(table, facts):
         spread = max(costs) / min(costs) - 1
         found.append({"workload": workload, "leg": leg, "contender": contender, "points": points,
                       "unit": "byte" if by_byte else "file", "spread": spread,
-                      "ok": spread <= MOST_SPREAD})
+                      "growth": costs[-1] / costs[0] - 1, "ok": spread <= MOST_SPREAD})
     return found
 
 

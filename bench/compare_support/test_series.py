@@ -26,6 +26,7 @@ class Series(unittest.TestCase):
         found, = series.series([entry(4, 4.0), entry(1, 2.0)], [fact(1, 1000, 100), fact(4, 4000, 400)])
         self.assertEqual((found["unit"], found["ok"]), ("file", False))
         self.assertAlmostEqual(found["spread"], 1.0)
+        self.assertAlmostEqual(found["growth"], -0.5)
         self.assertEqual([point["factor"] for point in found["points"]], [1, 4])
         self.assertAlmostEqual(found["points"][0]["us_per_file"], 20_000)
 
