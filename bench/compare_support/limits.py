@@ -15,7 +15,7 @@ import time
 
 from . import data
 
-# name -> (measurement of `volferry bench`, unit, how). The faster of rate and limit counts.
+# name -> (measurement of `volferry bench`, unit, how).
 OF_BENCH = {
     "memcpy": ("memory copy, 1 thread", "B/s", "one thread"),
     "xxh3": ("hash xxh3", "B/s", "one thread"),
@@ -23,7 +23,7 @@ OF_BENCH = {
     "cached write": ("write, buffered", "B/s", "pwrite into the page cache, one thread"),
     "disk read": ("read, direct", "B/s", "O_DIRECT"),
     "disk write": ("write, direct, durable", "B/s", "O_DIRECT and fsync"),
-    "create": ("create 4 KiB files, 1 thread", "/s", "create, write, set metadata, close; one thread"),
+    "create": ("create 4 KiB files, 1 thread", "/s", "4 KiB files: create, write, set metadata, close; one thread"),
 }
 # The limits that stand beside a measurement of another kind than their own.
 BESIDE_BENCH = {"loopback TCP": ("loopback TLS, 1 stream", "B/s", "one connection, both ends")}
@@ -56,16 +56,17 @@ def of_bench(lines):
     for name, (source, unit, how) in OF_BENCH.items():
         event = measured.get(source)
         if event:
-            found[name] = limit(max(event["rate"], _comparable(event)), unit, how)
+            found[name] = limit(max(event["rate"], _plain(event)), unit, how)
     for name, (source, unit, how) in BESIDE_BENCH.items():
         if measured.get(source, {}).get("limit"):
             found[name] = limit(measured[source]["limit"], unit, how)
     return found
 
 
-def _comparable(event):
-    """The limit, where it is one of the same work by plain calls."""
-    return event["limit"] if event["limit"] and event["limit_name"].startswith("plain") else 0
+def _plain(event):
+    """The limit where it is the same work by plain calls, which may be the faster of the two."""
+    plain = event["limit_name"].startswith(("plain pread", "plain pwrite"))
+    return event["limit"] if event["limit"] and plain else 0
 
 
 def cipher_rate():

@@ -21,10 +21,11 @@ class Reading(unittest.TestCase):
             event("hash xxh3", 12, 17, "memory read"),
             event("loopback TLS, 1 stream", 2, 3, "loopback TCP, 1 stream"),
             event("read, direct", 4, None, ""),
+            event("create 4 KiB files, 1 thread", 8, 9, "plain calls"),
             json.dumps({"event": "summary", "result": "ok"})]))
         self.assertEqual({name: item["rate"] for name, item in found.items()},
                          {"cached read": 7, "cached write": 9, "xxh3": 12, "loopback TCP": 3,
-                          "disk read": 4})
+                          "disk read": 4, "create": 8})
 
     def test_openssl(self):
         found = limits.of_openssl("+H:16384\n+F:25:AES-128-GCM:4449712355.56\n")
@@ -45,10 +46,11 @@ WARM = {"cores": 2, "cold": False}
 
 class Bound(unittest.TestCase):
 
-    def bound(self, key, leg, contender="volferry", run=WARM, known=LIMITS, durable=False, **facts):
+    def bound(self, key, leg, contender="volferry", run=WARM, known=LIMITS, durable=False, sent=None,
+              **facts):
         workload, = (item for item in workloads.ALL if item.key == key)
         entry = {"leg": leg, "contender": contender, "durable": durable, "wall_s": 100.0,
-                 "wire_up": None}
+                 "wire_up": sent}
         size = {"files": 0, "directories": 0, "bytes": 1000, "data_bytes": 1000, "changed": 100}
         return bounds.bound(entry, workload, size | facts, known, run)
 
@@ -61,11 +63,17 @@ class Bound(unittest.TestCase):
     def test_full_over_tls(self):
         self.assertAlmostEqual(self.seconds("W1", "tls"), (10 + 20 + 10 + 10) / 2)
 
+    def test_compressed(self):
+        self.assertAlmostEqual(self.seconds("W1", "tls", sent=500), (10 + 20 + 5 + 5) / 2)
+
     def test_holes_do_not_count(self):
         self.assertAlmostEqual(self.seconds("W7", "local", data_bytes=100), (1 + 2) / 2)
 
     def test_small_files(self):
         self.assertAlmostEqual(self.seconds("W2", "local", files=15, directories=5, data_bytes=0), (2 + 3) / 2)
+        # A created file has its first 4 KiB already: 100 bytes are left to write.
+        self.assertAlmostEqual(self.seconds("W2", "local", files=1, data_bytes=4196),
+                               (0.1 + 0.2 + 41.96 + 2) / 2)
         self.assertAlmostEqual(self.seconds("W4a", "local", files=15, directories=5, changed=0), 4 / 2)
 
     def test_delta(self):
