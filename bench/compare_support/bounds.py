@@ -4,9 +4,9 @@
 Both ends share the machine's cores, so what they have to do is added up as seconds of one core and divided
 by the cores; disk and link work beside them; the longest of the three is the bound. It counts only what the
 work cannot do without, each thing once and at the machine's own speed: what is read and written (through the
-page cache; durable writes by the disk), stat calls, new files, and over TLS one connection's bytes, encrypted
-and decrypted. Where both ends hold a version, both are read, and over a network both are hashed. Nothing is
-counted for ssh, whose cipher is its own choice.
+page cache; durable writes by the disk), stat calls, new files, and over TLS the bytes that were sent,
+encrypted and decrypted. Where both ends hold a version, both are read, and over a network both are hashed.
+Nothing is counted for ssh, whose cipher is its own choice.
 """
 
 from dataclasses import dataclass, field

@@ -23,7 +23,8 @@ OF_BENCH = {
     "cached write": ("write, buffered", "B/s", "pwrite into the page cache, one thread"),
     "disk read": ("read, direct", "B/s", "O_DIRECT"),
     "disk write": ("write, direct, durable", "B/s", "O_DIRECT and fsync"),
-    "create": ("create 4 KiB files, 1 thread", "/s", "4 KiB files: create, write, set metadata, close; one thread"),
+    "create": ("create 4 KiB files, 1 thread", "/s",
+               "4 KiB files: create, write, set metadata, close; one thread"),
 }
 # The limits that stand beside a measurement of another kind than their own.
 BESIDE_BENCH = {"loopback TCP": ("loopback TLS, 1 stream", "B/s", "one connection, both ends")}

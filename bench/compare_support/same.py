@@ -114,7 +114,7 @@ def same_bytes(a, b):
 
 
 def device_differences(source, copy):
-    """As differences(), of two block devices: the copy may be larger, what is compared is the source's size."""
+    """As differences(), of two block devices. The copy may be larger: the source's size is compared."""
     if device_size(copy) < device_size(source):
         return [f"size {copy}"]
     return [] if same_bytes(source, copy) else [f"content {copy}"]

@@ -22,9 +22,9 @@ class Workload:
 
     `space(scale)` is the bytes one copy may take. `traits` tell contenders what applies:
     full (the destination is empty), delta (a file changes inside), same (nothing changed),
-    some (whole files change), sparse (holes), links, text (compresses well), device (the one file that `build`
-    writes becomes the content of a block device at each end). `beside` names the workload whose time this one must
-    not exceed by more than `factor`.
+    some (whole files change), sparse (holes), links, text (compresses well), device (the one file that
+    `build` writes becomes the content of a block device at each end). `beside` names the workload whose
+    time this one must not exceed by more than `factor`.
     """
 
     key: str
@@ -226,8 +226,8 @@ ALL = [
              SMALL_SPACE, FULL, legs=TLS, link=Link(1e9, 0.050), default=False),
     Workload("W10c", "large-far", "256 MiB, 1 Gbit/s, 50 ms", quarter_large, _bytes(GIB), FULL,
              legs=TLS, link=Link(1e9, 0.050), default=False),
-    Workload("W10d", "rewritten-slow", "1 % of 1 GiB rewritten, 100 Mbit/s, 20 ms", rewritten, _bytes(GIB), DELTA,
-             legs=TLS, link=Link(100e6, 0.020), default=False),
+    Workload("W10d", "rewritten-slow", "1 % of 1 GiB rewritten, 100 Mbit/s, 20 ms", rewritten,
+             _bytes(GIB), DELTA, legs=TLS, link=Link(100e6, 0.020), default=False),
     Workload("W10e", "same-far", "25,000 files, none changed, 1 Gbit/s, 50 ms", no_change, SMALL_SPACE, SAME,
              legs=TLS, link=Link(1e9, 0.050), default=False),
 ]
