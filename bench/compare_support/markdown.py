@@ -6,6 +6,7 @@ import datetime
 from .report import target_text
 
 BEGIN, END = "<!-- figures: made by bench/chart -->", "<!-- end of figures -->"
+PROGRAMS = ("volferry", "rsync", "ssh", "stunnel", "cp", "tar", "rclone")
 
 
 def into(document, figures):
@@ -16,12 +17,18 @@ def into(document, figures):
     return f"{before}{BEGIN}\n\n{figures.strip()}\n\n{END}{rest.partition(END)[2]}"
 
 
+def with_series(result, other):
+    """The result with the series of another run, as that one needs a smaller scale to have room."""
+    return result | {"series": other["series"], "series_scale": other["scale"]}
+
+
 def figures(result):
     """All tables that the result has something for."""
     parts = [_head(result), _times(result), _lines(result)]
     for backend, verdicts in result["targets"].items():
         parts.append(_targets(backend, verdicts))
-    parts += [_beside_auto(result["beside_auto"]), _limits(result["limits"]), _series(result["series"])]
+    parts += [_beside_auto(result["beside_auto"]), _limits(result["limits"]),
+              _series(result["series"], result["series_scale"])]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -37,11 +44,10 @@ def table(heads, rows):
 def _head(result):
     machine = result["machine"]
     day = datetime.datetime.fromtimestamp(result["started"], datetime.timezone.utc).date()
-    programs = "; ".join(machine[name] for name in ("rsync", "ssh", "stunnel", "cp", "tar", "rclone")
-                         if machine.get(name))
+    programs = "; ".join(machine[name] for name in PROGRAMS if machine.get(name))
     return (f"Measured {day}: kernel {machine['kernel']}, {machine['cores']} cores of {machine['cpu']}, "
-            f"{machine['memory_gib']} GiB; {programs}. Medians of {result['runs']} interleaved rounds at scale "
-            f"{result['scale']:g}, {'cold' if result['cold'] else 'warm'} cache, on {result['place']}.")
+            f"{machine['memory_gib']} GiB; {programs}. Medians of {result['runs']} interleaved rounds at "
+            f"scale {result['scale']:g}, {'cold' if result['cold'] else 'warm'} cache, on {result['place']}.")
 
 
 def _times(result):
@@ -110,7 +116,7 @@ def _limits(limits):
     return ("### Limits of the machine\n\n" + table(["what", ">rate", "how"], rows)) if rows else ""
 
 
-def _series(lines):
+def _series(lines, scale):
     rows = []
     for item in lines:
         cost = "ns_per_byte" if item["unit"] == "byte" else "us_per_file"
@@ -120,4 +126,4 @@ def _series(lines):
                      "ns a byte" if item["unit"] == "byte" else "µs a file", points,
                      f"{item['spread'] * 100:.0f} %", peaks])
     heads = ["work", "leg", "program", "unit", "cost by size", ">spread", "peak MiB"]
-    return ("### Cost as the size grows\n\n" + table(heads, rows)) if rows else ""
+    return (f"### Cost as the size grows (×1 is scale {scale:g})\n\n" + table(heads, rows)) if rows else ""

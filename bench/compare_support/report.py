@@ -148,7 +148,8 @@ def print_series(lines, out):
                   f"{item['spread'] * 100:.0f} % by {item['unit']}: {verdict}\n")
         for point in item["points"]:
             out.write(f"    x {point['factor']:<5g}{point['wall_s']:9.3f} s"
-                      f"{point['ns_per_byte']:10.3f} ns/byte{point['us_per_file']:14.2f} us/file{point['peak_mib']:9.1f} MiB peak\n")
+                      f"{point['ns_per_byte']:10.3f} ns/byte{point['us_per_file']:14.2f} us/file"
+                      f"{point['peak_mib']:9.1f} MiB peak\n")
 
 
 def _place(rows):

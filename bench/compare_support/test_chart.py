@@ -24,7 +24,7 @@ RESULT = {"table": TABLE, "titles": {"W1": "files < 1 GiB & more", "W2": "other"
           "targets": {"auto": [{"workload": "W1", "leg": "tls", "contender": "volferry", "kind": "peer",
                                 "peer": "rsync-tls", "wanted": 3.0, "reached": 2.5, "ok": False}],
                       "threads": []},
-          "beside_auto": [], "series": [],
+          "beside_auto": [], "series": [], "series_scale": 1,
           "bounds": [{"workload": "W1", "leg": "tls", "contender": "volferry", "bound_s": 0.8,
                       "by": "cores", "share": 0.8}],
           "limits": {"stat": {"rate": 1e6, "unit": "/s", "how": "find"}}}
@@ -82,6 +82,15 @@ class Markdown(unittest.TestCase):
         self.assertIn("| stat | 1,000,000 /s | find |", text)
         self.assertNotIn("threads", text)
         self.assertNotIn("7.00", text)
+
+    def test_series_of_another_run(self):
+        points = [{"factor": factor, "us_per_file": cost, "peak_mib": 20}
+                  for factor, cost in ((1, 30), (4, 31.5))]
+        other = {"scale": 0.25, "series": [{"workload": "W2", "leg": "tls", "contender": "volferry",
+                                            "unit": "file", "spread": 0.05, "points": points}]}
+        text = markdown.figures(markdown.with_series(RESULT, other))
+        self.assertIn("(×1 is scale 0.25)", text)
+        self.assertIn("| W2 | tls | volferry | µs a file | ×1: 30, ×4: 31.5 | 5 % | 20, 20 |", text)
 
 
 if __name__ == "__main__":
