@@ -60,8 +60,9 @@ class Comparison:
         ends.reset()
         job = contender.Job(workload, ends.new, ends.destination, self._ports, self._services)
         plan = item.plan(job)
+        space = max(workload.space(scale), ends.facts["bytes"])
         request = {"servers": plan.servers, "steps": plan.steps, "cold": self._options.cold,
-                   "prefault": prefault_size(workload.space(scale)), "timeout": RUN_LIMIT_S,
+                   "prefault": prefault_size(space), "timeout": RUN_LIMIT_S,
                    "cwd": self._services.base}
         self.counter.reset()
         result = measured(request)

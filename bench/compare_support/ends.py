@@ -14,6 +14,19 @@ SPARE = 1.15
 RESERVE = 256 << 20
 
 
+def file_system_size(workload, scale):
+    """Of the one file system at each end."""
+    # Beside the new version lies the old one; beside the destination what is built to replace it.
+    copies = 1 if workload.traits & {"full"} and not workload.traits & {"device"} else 2
+    return int(copies * SPARE * workload.space(scale)) + RESERVE
+
+
+def disk_need(workload, scale):
+    """Bytes that the ends of the workload take."""
+    size = file_system_size(workload, scale)
+    return size + 2 * workload.space(scale) if "device" in workload.traits else 2 * size
+
+
 def make_ends(workload, scale, base, own_namespaces):
     """Builds the workload's data. The result is to be closed."""
     kind = DeviceEnds if "device" in workload.traits else TreeEnds
@@ -24,9 +37,7 @@ class TreeEnds:
     """Two directories, each on a file system of its own."""
 
     def __init__(self, workload, scale, base, own_namespaces):
-        # Beside the new version lies the old one; beside the destination what is built to replace it.
-        copies = 1 if "full" in workload.traits else 2
-        size = copies * SPARE * workload.space(scale) + RESERVE
+        size = file_system_size(workload, scale)
         self._source = Scratch(base, "source", size, own_namespaces)
         self._target = Scratch(base, "target", size, own_namespaces)
         self.new, self._old = (os.path.join(self._source.path, name) for name in ("new", "old"))
@@ -60,7 +71,7 @@ class DeviceEnds:
     """Two block devices. The images are kept beside them, as the old one is written before each run."""
 
     def __init__(self, workload, scale, base, own_namespaces):
-        self._images = Scratch(base, "images", 2 * SPARE * workload.space(scale) + RESERVE, own_namespaces)
+        self._images = Scratch(base, "images", file_system_size(workload, scale), own_namespaces)
         new, old = (os.path.join(self._images.path, name) for name in ("new", "old"))
         os.mkdir(new)
         os.mkdir(old)
