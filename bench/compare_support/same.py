@@ -11,8 +11,8 @@ import stat
 
 CHUNK = 1 << 20
 
-# Kinds of difference: missing extra type content size mode owner mtime dirmtime rootmeta target rdev
-# hardlink xattr
+# Kinds of difference: missing extra type content size mode owner mtime dirmode dirowner dirmtime rootmeta
+# target rdev hardlink xattr
 
 
 def differences(source, copy, ignore=frozenset(), limit=20):
@@ -69,15 +69,15 @@ def _entry(a, b, path, ignore, groups):
 
 
 def _metadata(a, b, sa, sb, path, ignore):
-    is_directory = stat.S_ISDIR(sa.st_mode)
+    of_directory = "dir" if stat.S_ISDIR(sa.st_mode) else ""
     if path == b"." and "rootmeta" in ignore:
         return
     if not stat.S_ISLNK(sa.st_mode) and stat.S_IMODE(sa.st_mode) != stat.S_IMODE(sb.st_mode):
-        yield "mode", path
+        yield of_directory + "mode", path
     if os.geteuid() == 0 and (sa.st_uid, sa.st_gid) != (sb.st_uid, sb.st_gid):
-        yield "owner", path
+        yield of_directory + "owner", path
     if sa.st_mtime_ns != sb.st_mtime_ns:
-        yield "dirmtime" if is_directory else "mtime", path
+        yield of_directory + "mtime", path
     if "xattr" not in ignore and _xattrs(a) != _xattrs(b):
         yield "xattr", path
 
@@ -91,10 +91,11 @@ def _xattrs(path):
 
 
 def same_bytes(a, b):
-    """Whether two files of equal size hold the same bytes; ranges that are holes in both are skipped."""
+    """Whether two files or block devices of equal size hold the same bytes; ranges that are holes in both
+    are skipped."""
     fa, fb = os.open(a, os.O_RDONLY), os.open(b, os.O_RDONLY)
     try:
-        size = os.fstat(fa).st_size
+        size = os.lseek(fa, 0, os.SEEK_END)
         offset = 0
         while offset < size:
             start = min(_data(fa, offset, size), _data(fb, offset, size))
@@ -110,6 +111,18 @@ def same_bytes(a, b):
     finally:
         os.close(fa)
         os.close(fb)
+
+
+def device_differences(source, copy):
+    """As differences(), of two block devices. The copy may be larger: the source's size is compared."""
+    if device_size(copy) < device_size(source):
+        return [f"size {copy}"]
+    return [] if same_bytes(source, copy) else [f"content {copy}"]
+
+
+def device_size(path):
+    with open(path, "rb", buffering=0) as device:
+        return device.seek(0, os.SEEK_END)
 
 
 def _data(fd, offset, size):

@@ -26,6 +26,11 @@ def write(path, text, mode=0o600):
     return path
 
 
+def stunnel_missing():
+    """Why there can be no tunnel, or None."""
+    return None if shutil.which("stunnel") or shutil.which("stunnel4") else "stunnel4 is not installed"
+
+
 class Services:
     """Keys once, configuration files per run."""
 
@@ -101,19 +106,20 @@ munge symlinks = no
         return {"argv": ["rsync", "--daemon", "--no-detach", f"--config={config}"], "port": port,
                 "killed_idle": True}
 
-    def stunnel_pair(self, wire_port, entry_port, daemon_port, far_port):
-        """A TLS 1.3 PSK tunnel entry_port -> wire_port = far_port -> daemon_port. Where a link lies
-        between, the server listens on far_port and the relay on wire_port."""
+    def stunnel_pair(self, wire_port, entry_port, far_port, behind):
+        """A TLS 1.3 PSK tunnel entry_port -> wire_port = far_port -> what the lines `behind` of the
+        server's configuration say. Where a link lies between, the server listens on far_port and the
+        relay on wire_port."""
         common = "foreground = yes\npid =\ndebug = err\nsslVersion = TLSv1.3\n"
         server = write(self._path("stunnel-server.conf"), f"""{common}
-[rsync]
+[bench]
 accept = 127.0.0.1:{far_port}
-connect = 127.0.0.1:{daemon_port}
+{behind}
 ciphers = PSK
 PSKsecrets = {self.psk_file}
 """)
         client = write(self._path("stunnel-client.conf"), f"""{common}
-[rsync]
+[bench]
 client = yes
 accept = 127.0.0.1:{entry_port}
 connect = 127.0.0.1:{wire_port}

@@ -72,6 +72,11 @@ class Differences(unittest.TestCase):
         self.keep_time(f"{self.copy}/big", lambda path: os.chmod(path, 0o4711))
         self.assertEqual(self.kinds(), {"mode"})
 
+    def test_directory_mode(self):
+        os.chmod(f"{self.copy}/sub/deep", 0o711)
+        self.assertEqual(self.kinds(), {"dirmode"})
+        self.assertEqual(self.kinds(frozenset({"dirmode"})), set())
+
     def test_one_nanosecond(self):
         stamp = os.lstat(f"{self.copy}/big").st_mtime_ns + 1
         os.utime(f"{self.copy}/big", ns=(stamp, stamp))
@@ -124,6 +129,31 @@ class Differences(unittest.TestCase):
             self.skipTest(f"no user xattrs here: {error.strerror}")
         self.assertEqual(self.kinds(), {"xattr"})
         self.assertEqual(self.kinds(frozenset({"xattr"})), set())
+
+
+class DeviceDifferences(unittest.TestCase):
+    """Images stand in for devices: their size is found the same way."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.source, self.copy = f"{holder.name}/a", f"{holder.name}/b"
+        for path in (self.source, self.copy):
+            data.random_file(path, 2 * data.MIB, "device")
+
+    def test_equal(self):
+        self.assertEqual(same.device_differences(self.source, self.copy), [])
+
+    def test_last_byte(self):
+        with open(self.copy, "r+b", buffering=0) as out:
+            os.pwrite(out.fileno(), bytes([os.pread(out.fileno(), 1, 2 * data.MIB - 1)[0] ^ 1]),
+                      2 * data.MIB - 1)
+        self.assertEqual(same.device_differences(self.source, self.copy), [f"content {self.copy}"])
+
+    def test_size(self):
+        os.truncate(self.copy, data.MIB)
+        self.assertEqual(same.device_differences(self.source, self.copy), [f"size {self.copy}"])
+        self.assertEqual(same.device_differences(self.copy, self.source), [])
 
 
 if __name__ == "__main__":

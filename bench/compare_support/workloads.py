@@ -20,10 +20,11 @@ SEED = "volferry-compare-1"
 class Workload:
     """`build(new, old, scale)` fills both directories and returns the bytes that differ.
 
-    `space(scale)` is the bytes one copy may take. `traits` tell contenders what applies:
+    `space(scale)` is the bytes one copy may take on disk. `traits` tell contenders what applies:
     full (the destination is empty), delta (a file changes inside), same (nothing changed),
-    some (whole files change), sparse (holes). `beside` names the workload whose time this one must
-    not exceed by more than `factor`.
+    some (whole files change), sparse (holes), links, text (compresses well), device (the one file that
+    `build` writes becomes the content of a block device at each end). `beside` names the workload whose
+    time this one must not exceed by more than `factor`.
     """
 
     key: str
@@ -70,6 +71,12 @@ def no_change(new, old, scale):
     return 0
 
 
+def tree_no_change(new, old, scale):
+    tree(new, old, scale)
+    _clone(new, old)
+    return 0
+
+
 def some_changed(new, old, scale):
     small(new, old, scale)
     _clone(new, old)
@@ -97,6 +104,19 @@ def sparse(new, _old, scale):
     data.sparse_file(f"{new}/disk.img", blocks(4 * GIB * scale, MIB), int(256 * MIB * scale), SEED)
     data.set_times(new)
     return int(256 * MIB * scale)
+
+
+def huge_sparse(new, _old, scale):
+    data.sparse_file(f"{new}/disk.img", blocks(16 * GIB * scale, MIB), int(GIB * scale), SEED)
+    data.set_times(new)
+    return int(GIB * scale)
+
+
+def device_full(new, old, scale):
+    size = large(new, old, scale)
+    with open(f"{old}/volume.img", "wb") as zeros:
+        zeros.truncate(size)
+    return size
 
 
 def equal_bytes(new, old, scale):
@@ -167,8 +187,9 @@ def _bytes(size):
     return lambda scale: int(size * scale)
 
 
-FULL, DELTA, SAME, SOME, SPARSE = (frozenset({name}) for name in
-                                   ("full", "delta", "same", "some", "sparse"))
+FULL, DELTA, SAME, SOME, SPARSE, LINKS, TEXT, DEVICE = (
+    frozenset({name})
+    for name in ("full", "delta", "same", "some", "sparse", "links", "text", "device"))
 OWN = frozenset({"local", "tls"})
 TLS = frozenset({"tls"})
 SMALL_SPACE = _bytes(240 * MIB)
@@ -176,13 +197,21 @@ SMALL_SPACE = _bytes(240 * MIB)
 ALL = [
     Workload("W1", "large", "one incompressible file, 1 GiB", large, _bytes(GIB), FULL),
     Workload("W2", "small", "25,000 files of 1-16 KiB in 459 directories", small, SMALL_SPACE, FULL),
-    Workload("W3", "tree", "0.8 GB of /usr", tree, _bytes(1200 * MIB), FULL),
-    Workload("W4a", "same", "W2 again, nothing changed", no_change, SMALL_SPACE, SAME),
+    Workload("W3", "tree", "0.8 GB of /usr", tree, _bytes(1200 * MIB), FULL | LINKS),
+    Workload("W4a", "same", "25,000 small files, none changed", no_change, SMALL_SPACE, SAME),
+    Workload("W4b", "same-tree", "0.8 GB of /usr, nothing changed", tree_no_change, _bytes(1200 * MIB),
+             SAME | LINKS),
     Workload("W5", "rewritten", "1 % of 4 KiB blocks rewritten in 1 GiB", rewritten, _bytes(GIB), DELTA),
     Workload("W6", "inserted", "1 KiB inserted in front of 1 GiB", inserted, _bytes(GIB), DELTA),
-    Workload("W7", "sparse", "4 GiB image with 256 MiB of data", sparse, _bytes(4.2 * GIB),
+    Workload("W7", "sparse", "4 GiB image with 256 MiB of data", sparse, _bytes(GIB),
              FULL | SPARSE),
-    Workload("W9", "some", "W2 with 1 % of the files changed", some_changed, SMALL_SPACE, SOME),
+    Workload("W7b", "huge-sparse", "16 GiB image with 1 GiB of data", huge_sparse, _bytes(2 * GIB),
+             FULL | SPARSE, default=False),
+    Workload("W8a", "device", "block device, 1 GiB onto zeros", device_full, _bytes(GIB),
+             FULL | DEVICE, legs=OWN),
+    Workload("W8b", "device-delta", "block device, 1 % of 1 GiB changed", rewritten,
+             _bytes(GIB), DELTA | DEVICE, legs=OWN),
+    Workload("W9", "some", "25,000 small files, 1 % of them changed", some_changed, SMALL_SPACE, SOME),
     Workload("D0", "unrelated", "random 1 GiB over other random data", unrelated, _bytes(GIB),
              DELTA, legs=OWN, tags=frozenset({"own"})),
     Workload("D1", "equal", "all bytes equal, 1000 put in", equal_bytes, _bytes(GIB), DELTA,
@@ -191,15 +220,15 @@ ALL = [
              beside="D0", legs=OWN, tags=frozenset({"own"})),
     Workload("D3", "shuffled", "64 KiB blocks in another order", shuffled, _bytes(GIB), DELTA,
              beside="D0", legs=OWN, tags=frozenset({"own"})),
-    Workload("W10a", "logs-slow", "128 MiB of logs, 100 Mbit/s, 20 ms", logs, _bytes(128 * MIB), FULL,
-             legs=TLS, link=Link(100e6, 0.020), default=False),
+    Workload("W10a", "logs-slow", "128 MiB of logs, 100 Mbit/s, 20 ms", logs, _bytes(128 * MIB),
+             FULL | TEXT, legs=TLS, link=Link(100e6, 0.020), default=False),
     Workload("W10b", "small-far", "5,000 small files, 1 Gbit/s, 50 ms", fewer_small,
              SMALL_SPACE, FULL, legs=TLS, link=Link(1e9, 0.050), default=False),
     Workload("W10c", "large-far", "256 MiB, 1 Gbit/s, 50 ms", quarter_large, _bytes(GIB), FULL,
              legs=TLS, link=Link(1e9, 0.050), default=False),
-    Workload("W10d", "rewritten-slow", "W5 over 100 Mbit/s, 20 ms", rewritten, _bytes(GIB), DELTA,
-             legs=TLS, link=Link(100e6, 0.020), default=False),
-    Workload("W10e", "same-far", "W4a over 1 Gbit/s, 50 ms", no_change, SMALL_SPACE, SAME,
+    Workload("W10d", "rewritten-slow", "1 % of 1 GiB rewritten, 100 Mbit/s, 20 ms", rewritten,
+             _bytes(GIB), DELTA, legs=TLS, link=Link(100e6, 0.020), default=False),
+    Workload("W10e", "same-far", "25,000 files, none changed, 1 Gbit/s, 50 ms", no_change, SMALL_SPACE, SAME,
              legs=TLS, link=Link(1e9, 0.050), default=False),
 ]
 
