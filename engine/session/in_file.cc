@@ -63,8 +63,12 @@ Result<wire::FileRequest> InFile::prepare() {
   request.mtime_ns = job_->want.mtime_ns;
   if (job_->compare_only) request.flags |= wire::kRequestCompareOnly;
   const bool file_to_file = !job_->content_only && basis_ && basis_size_ >= kDeltaFileBytes;
-  if (file_to_file && !job_->compare_only) request.flags |= wire::kRequestRolling;
-  if (parts_.targets.in_place(*job_)) request.flags |= wire::kRequestOrdered;
+  if (file_to_file && !job_->compare_only) {
+    request.flags |= wire::kRequestRolling;
+    // Without the rolling search nothing is copied from elsewhere.
+    ordered_ = parts_.targets.in_place(*job_);
+    if (ordered_) request.flags |= wire::kRequestOrdered;
+  }
   return request;
 }
 

@@ -55,6 +55,9 @@ class InFile : public std::enable_shared_from_this<InFile> {
   const FileJobPtr& job() const { return job_; }
   std::uint32_t req() const { return req_; }
   bool segmented() const { return segmented_; }
+  // Its ranges are to be written in the order in which they come: built in place, with parts copied
+  // from where they were before. Set by prepare().
+  bool ordered() const { return ordered_; }
   // Opens the basis and says what to ask for. kSystem where the basis cannot be opened.
   Result<wire::FileRequest> prepare();
   // Signs and sends the next segment; false when there is none left (or the file is over).
@@ -110,6 +113,7 @@ class InFile : public std::enable_shared_from_this<InFile> {
   std::function<void()> segment_done_;
 
   bool segmented_ = false;
+  bool ordered_ = false;
   bool allocation_ = false;  // holes matter, and this side's file system tells them
   std::uint64_t size_ = 0;
   std::uint64_t ranges_ = 0;

@@ -193,9 +193,8 @@ bool RemoteContent::on_frame(wire::Frame& frame) {
         file->on_range(worker, data, std::move(*body));
         used();
       };
-      // In place, ranges of one file keep their order: a copy may read what a later range will
-      // overwrite.
-      if (parts_.targets.in_place(*file->job())) {
+      // A copy may read what a later range will overwrite.
+      if (file->ordered()) {
         parts_.workers.post_to(file->req(), std::move(job));
       } else {
         parts_.workers.post(Lane::kUrgent, std::move(job));
