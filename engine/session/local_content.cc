@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "engine/io/file.h"
 #include "engine/session/allocation.h"
 #include "engine/session/convert.h"
+#include "engine/session/segments.h"
 #include "engine/session/sizes.h"
 
 namespace volferry::session {
@@ -104,7 +106,7 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
   // In place, building compares as well; but under --checksum equal content is not even a change.
   const bool compare_first = !in_place || options_.checksum;
   if (job.compare_only || (same_size && compare_first && !job.new_inode)) {
-    VF_ASSIGN(const bool equal, equal_content(worker, from, basis.get(), size));
+    VF_ASSIGN(const bool equal, equal_content(from, basis.get(), size));
     if (job.compare_only) {
       VF_TRY(check_source());
       return equal ? Outcome::kSame : Outcome::kDiffers;
@@ -130,7 +132,7 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
   VF_ASSIGN(Target target, targets_.create(job, targets_.open_interrupted(job), -1));
   const auto build = [&]() -> Status {
     if (in_place || target.resumed) {
-      VF_TRY(update_in_place(worker, job, source, target.out.get(), size));
+      VF_TRY(update_in_place(job, source, target.out.get(), size));
     } else {
       bool cloned = false;
       if (!device && size > 0) {
@@ -145,7 +147,7 @@ Result<Outcome> LocalContent::copy_opened(Worker& worker, FileJob& job,
       if (cloned) {
         tally_.matched_bytes.fetch_add(size);
       } else if (device || from_old) {
-        VF_TRY(update_in_place(worker, job, source, target.out.get(), size));
+        VF_TRY(update_in_place(job, source, target.out.get(), size));
       } else {
         VF_TRY(copy_whole(job, from, target.out.get(), size));
       }
@@ -174,25 +176,39 @@ Status LocalContent::pace(std::uint64_t bytes) {
   return {};
 }
 
-Result<bool> LocalContent::equal_content(Worker& worker, int a, int b, std::uint64_t size) {
-  std::uint8_t* first = worker.scratch(2 * kPiece);
-  std::uint8_t* second = first + kPiece;
-  for (std::uint64_t at = 0; at < size;) {
+Result<bool> LocalContent::equal_content(int a, int b, std::uint64_t size) {
+  std::atomic<bool> differs{false};
+  Status compared = for_each_segment(
+      workers_.count(), size, 2 * kPiece,
+      [&](std::uint64_t begin, std::uint64_t end, std::uint8_t* scratch) -> Status {
+        VF_ASSIGN(const bool equal, equal_part(scratch, a, b, {begin, end}));
+        if (equal) return {};
+        differs.store(true);
+        return fail_with(Code::kCancelled, "differs");  // spares the rest
+      });
+  if (differs.load()) return false;
+  VF_TRY(compared);
+  return true;
+}
+
+Result<bool> LocalContent::equal_part(std::uint8_t* scratch, int a, int b, io::Extent part) {
+  std::uint8_t* second = scratch + kPiece;
+  for (std::uint64_t at = part.begin; at < part.end;) {
     if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
-    VF_ASSIGN(const auto data_a, io::next_data(a, at, size));
-    VF_ASSIGN(const auto data_b, io::next_data(b, at, size));
+    VF_ASSIGN(const auto data_a, io::next_data(a, at, part.end));
+    VF_ASSIGN(const auto data_b, io::next_data(b, at, part.end));
     if (!data_a && !data_b) break;
     // Skip what is a hole in both.
-    at = std::min(data_a ? data_a->begin : size, data_b ? data_b->begin : size) /
+    at = std::min(data_a ? data_a->begin : part.end, data_b ? data_b->begin : part.end) /
          delta::kBlockBytes * delta::kBlockBytes;
     const std::uint64_t end = std::max(data_a ? data_a->end : 0, data_b ? data_b->end : 0);
-    for (; at < std::min(end, size); at += kPiece) {
-      const std::uint64_t length = std::min(kPiece, size - at);
-      auto got_a = io::read_full(a, first, length, at);
+    for (; at < end; at += kPiece) {
+      const std::uint64_t length = std::min(kPiece, part.end - at);
+      auto got_a = io::read_full(a, scratch, length, at);
       if (!got_a) return std::unexpected(source_error(got_a.error()));
       VF_ASSIGN(const std::size_t got_b, io::read_full(b, second, length, at));
       if (*got_a < length) return fail_with(Code::kMismatch, "source shrank");
-      if (got_b < length || std::memcmp(first, second, length) != 0) return false;
+      if (got_b < length || std::memcmp(scratch, second, length) != 0) return false;
     }
   }
   return true;
@@ -235,7 +251,8 @@ Status LocalContent::copy_whole(FileJob& job, int from, int to, std::uint64_t si
   return {};
 }
 
-Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end) {
+Status LocalContent::clear_range(std::uint8_t* scratch, int to, std::uint64_t begin,
+                                 std::uint64_t end) {
   if (begin >= end) return {};
   tally_.zero_bytes.fetch_add(end - begin);
   VF_ASSIGN(const io::Metadata meta, io::stat_fd(to));
@@ -244,16 +261,15 @@ Status LocalContent::clear_range(Worker& worker, int to, std::uint64_t begin, st
   for (std::uint64_t at = begin; at < end; at += kPiece) {
     if (tally_.stopped()) return fail_with(Code::kCancelled, "stopped");
     const std::uint64_t length = std::min(kPiece, end - at);
-    std::uint8_t* there = worker.scratch(2 * kPiece);
-    VF_ASSIGN(const std::size_t got, io::read_full(to, there, length, at));
-    if (!delta::is_zero({there, got})) VF_TRY(io::zero_range(to, at, length, io::ZeroMode::kHole));
+    VF_ASSIGN(const std::size_t got, io::read_full(to, scratch, length, at));
+    if (!delta::is_zero({scratch, got}))
+      VF_TRY(io::zero_range(to, at, length, io::ZeroMode::kHole));
   }
   return {};
 }
 
-Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_t begin,
+Status LocalContent::update_range(std::uint8_t* source, int from, int to, std::uint64_t begin,
                                   std::uint64_t length, bool device) {
-  std::uint8_t* source = worker.scratch(2 * kPiece);
   std::uint8_t* there = source + kPiece;
   auto got = io::read_full(from, source, length, begin);
   if (!got) return std::unexpected(source_error(got.error()));
@@ -292,22 +308,30 @@ Status LocalContent::update_range(Worker& worker, int from, int to, std::uint64_
   return flush(length);
 }
 
-Status LocalContent::update_in_place(Worker& worker, FileJob& job,
-                                     const SourceTree::OpenedFile& source, int to,
+Status LocalContent::update_in_place(FileJob& job, const SourceTree::OpenedFile& source, int to,
                                      std::uint64_t size) {
+  return for_each_segment(workers_.count(), size, 2 * kPiece,
+                          [&](std::uint64_t begin, std::uint64_t end, std::uint8_t* scratch) {
+                            return update_part(scratch, job, source, to, {begin, end});
+                          });
+}
+
+Status LocalContent::update_part(std::uint8_t* scratch, FileJob& job,
+                                 const SourceTree::OpenedFile& source, int to, io::Extent part) {
   const int from = source.fd.get();
   // Zeros of a device carry no wish to be allocated at the other end.
   const bool device = source.meta.type == io::FileType::kBlockDevice;
-  for (std::uint64_t at = 0; at < size;) {
-    auto data = io::next_data(from, at, size);
+  for (std::uint64_t at = part.begin; at < part.end;) {
+    auto data = io::next_data(from, at, part.end);
     if (!data) return std::unexpected(source_error(data.error()));
-    const std::uint64_t begin = *data ? (*data)->begin : size;
-    VF_TRY(clear_range(worker, to, at, begin));
+    const std::uint64_t begin = *data ? (*data)->begin : part.end;
+    VF_TRY(clear_range(scratch, to, at, begin));
     if (!*data) break;
     for (at = begin; at < (*data)->end; at += kPiece) {
-      VF_TRY(pace(std::min(kPiece, (*data)->end - at)));
-      VF_TRY(update_range(worker, from, to, at, std::min(kPiece, (*data)->end - at), device));
-      count(job, std::min(kPiece, (*data)->end - at));
+      const std::uint64_t length = std::min(kPiece, (*data)->end - at);
+      VF_TRY(pace(length));
+      VF_TRY(update_range(scratch, from, to, at, length, device));
+      count(job, length);
     }
     at = (*data)->end;
   }

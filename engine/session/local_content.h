@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/base/rate_limiter.h"
+#include "engine/io/file.h"
 #include "engine/session/file_job.h"
 #include "engine/session/source_tree.h"
 #include "engine/session/targets.h"
@@ -42,18 +43,22 @@ class LocalContent final : public ContentSource {
   // kMismatch: the source moved while it was read.
   Result<Outcome> copy(Worker& worker, FileJob& job);
   Result<Outcome> copy_opened(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source);
-  Result<bool> equal_content(Worker& worker, int a, int b, std::uint64_t size);
+  Result<bool> equal_content(int a, int b, std::uint64_t size);
+  Result<bool> equal_part(std::uint8_t* scratch, int a, int b, io::Extent part);
   // The bytes lie in the worker's scratch block.
   static Result<base::Bytes> read_small(Worker& worker, int from, std::uint64_t size);
   Status copy_whole(FileJob& job, int from, int to, std::uint64_t size);
-  Status update_in_place(Worker& worker, FileJob& job, const SourceTree::OpenedFile& source, int to,
+  Status update_in_place(FileJob& job, const SourceTree::OpenedFile& source, int to,
                          std::uint64_t size);
+  Status update_part(std::uint8_t* scratch, FileJob& job, const SourceTree::OpenedFile& source,
+                     int to, io::Extent part);
   void count(FileJob& job, std::uint64_t bytes);
-  Status update_range(Worker& worker, int from, int to, std::uint64_t begin, std::uint64_t length,
-                      bool device);
+  // `scratch`: two pieces.
+  Status update_range(std::uint8_t* scratch, int from, int to, std::uint64_t begin,
+                      std::uint64_t length, bool device);
   // Waits until `bytes` more may be copied; kCancelled where the session stops meanwhile.
   Status pace(std::uint64_t bytes);
-  Status clear_range(Worker& worker, int to, std::uint64_t begin, std::uint64_t end);
+  Status clear_range(std::uint8_t* scratch, int to, std::uint64_t begin, std::uint64_t end);
 
   SourceTree& source_;
   Workers& workers_;
