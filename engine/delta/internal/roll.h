@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loop of the rolling search: move a window byte by byte until its weak hash passes the
-// filter. Plain data and no C++ library, since kernels for wider vectors include this (see
-// xxh3_kernel.inc).
+// The inner loops of the rolling search: hash a window, and move it byte by byte until its weak
+// hash passes the filter. Plain data and no C++ library, since kernels for wider vectors include
+// this (see xxh3_kernel.inc).
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,12 @@ struct RollInput {
 // group. Returns the steps taken. A filter without words lets nothing pass.
 using RollKernel = std::size_t (*)(const RollInput& input, RollState& state, std::size_t count);
 
+// The state of a window: of its first bytes, a multiple of kStateGroup. The caller adds the rest.
+using StateKernel = RollState (*)(const std::uint8_t* bytes, std::size_t count, WordMixer mixer);
+inline constexpr std::size_t kStateGroup = 8;
+
 // Null where the CPU has no vectors that would help.
 RollKernel best_roll_kernel();
+StateKernel best_state_kernel();
 
 }  // namespace volferry::delta::internal

@@ -10,6 +10,7 @@ namespace volferry::delta::internal {
 namespace {
 
 constexpr std::size_t kLanes = 8;
+static_assert(kLanes == kStateGroup);
 
 __m256i load_bytes(const std::uint8_t* bytes) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)));
@@ -46,6 +47,25 @@ bool any_passes(__m256i weak, const WeakFilter& filter) {
 }
 
 }  // namespace
+
+// Each lane sums every eighth byte. With G groups, byte l of group g weighs 8 (G - g) - l: eight
+// times what the lane's running sum gives it, less its place in the group.
+RollState state_avx2(const std::uint8_t* bytes, std::size_t count, WordMixer mixer) {
+  const __m256i factor = _mm256_set1_epi32(static_cast<int>(mixer.factor));
+  __m256i sums = _mm256_setzero_si256();
+  __m256i weaks = _mm256_setzero_si256();
+  for (std::size_t at = 0; at + kLanes <= count; at += kLanes) {
+    sums = _mm256_add_epi32(sums, mix(load_bytes(bytes + at), factor));
+    weaks = _mm256_add_epi32(weaks, sums);
+  }
+  const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i weighed =
+      _mm256_sub_epi32(_mm256_slli_epi32(weaks, 3), _mm256_mullo_epi32(sums, places));
+  const auto total = [](__m256i lanes) {
+    return static_cast<std::uint32_t>(_mm256_cvtsi256_si32(broadcast_last(prefix_sum(lanes))));
+  };
+  return {total(sums), total(weighed)};
+}
 
 std::size_t roll_avx2(const RollInput& input, RollState& state, std::size_t count) {
   const __m256i factor = _mm256_set1_epi32(static_cast<int>(input.mixer.factor));

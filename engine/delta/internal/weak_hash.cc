@@ -3,8 +3,10 @@
 
 namespace volferry::delta::internal {
 
-WeakHash::WeakHash(const StrongHash& hash, std::uint32_t block_bytes)
-    : block_bytes_(block_bytes), kernel_(best_roll_kernel()) {
+WeakHash::WeakHash(const StrongHash& hash, std::uint32_t block_bytes, bool vectors)
+    : block_bytes_(block_bytes),
+      kernel_(vectors ? best_roll_kernel() : nullptr),
+      state_kernel_(vectors ? best_state_kernel() : nullptr) {
   const std::uint64_t random = hash.hash64(base::as_bytes("volferry rolling weak hash"));
   mixer_.factor = static_cast<std::uint32_t>(random) | 1;
   for (std::uint32_t i = 0; i < words_.size(); ++i) {
@@ -13,9 +15,21 @@ WeakHash::WeakHash(const StrongHash& hash, std::uint32_t block_bytes)
   }
 }
 
+WeakHash::State WeakHash::state(base::Bytes data) const {
+  const std::size_t group = state_kernel_ != nullptr ? kStateGroup : 4;
+  const base::Bytes groups = data.first(data.size() / group * group);
+  State total = state_kernel_ != nullptr ? state_kernel_(groups.data(), groups.size(), mixer_)
+                                         : state_of_quarters(groups);
+  for (const std::uint8_t byte : data.subspan(groups.size())) {
+    total.sum += words_[byte];
+    total.weak += total.sum;
+  }
+  return total;
+}
+
 // Four lanes over four quarters, since one chain of additions leaves the CPU waiting. A quarter's
 // bytes weigh as much more as bytes follow it.
-WeakHash::State WeakHash::state(base::Bytes data) const {
+WeakHash::State WeakHash::state_of_quarters(base::Bytes data) const {
   const std::size_t quarter = data.size() / 4;
   std::array<RollState, 4> lanes{};
   const std::uint8_t* bytes = data.data();
@@ -29,10 +43,6 @@ WeakHash::State WeakHash::state(base::Bytes data) const {
   for (const State& lane : lanes) {
     total.weak += static_cast<std::uint32_t>(quarter) * total.sum + lane.weak;
     total.sum += lane.sum;
-  }
-  for (std::size_t i = 4 * quarter; i < data.size(); ++i) {
-    total.sum += words_[bytes[i]];
-    total.weak += total.sum;
   }
   return total;
 }

@@ -21,8 +21,9 @@ class WeakHash {
  public:
   using State = RollState;
 
-  // Draws the words from the secret of `hash`; windows to roll are `block_bytes` long.
-  WeakHash(const StrongHash& hash, std::uint32_t block_bytes);
+  // Draws the words from the secret of `hash`; windows to roll are `block_bytes` long. Without
+  // `vectors` it works as on a CPU that has none.
+  WeakHash(const StrongHash& hash, std::uint32_t block_bytes, bool vectors = true);
 
   // The state of the window `data`.
   State state(base::Bytes data) const;
@@ -43,11 +44,13 @@ class WeakHash {
   void roll_to(base::Bytes content, std::size_t at, std::size_t end, State& state) const;
 
  private:
+  State state_of_quarters(base::Bytes data) const;
   std::size_t roll_groups(base::Bytes content, std::size_t at, std::size_t end,
                           const WeakFilter& filter, State& state) const;
 
   std::uint32_t block_bytes_;
-  RollKernel kernel_;  // may be null
+  RollKernel kernel_;         // may be null
+  StateKernel state_kernel_;  // the same
   WordMixer mixer_;
   std::array<std::uint32_t, 256> words_;
   std::array<std::uint32_t, 256> weighed_;  // words_ times block_bytes

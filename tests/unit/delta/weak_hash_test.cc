@@ -26,6 +26,21 @@ TEST(WeakHash, RollingEqualsHashingAfresh) {
   }
 }
 
+// A window of zeros has the empty state, so rolling from it to the content gives that by
+// definition.
+TEST(WeakHash, OfAWindowIsWhatRollingToItGives) {
+  const testing::GuardedPages pages;
+  for (const bool vectors : {true, false}) {
+    for (const std::uint32_t block : {1U, 7U, 8U, 9U, 31U, 512U, 1021U, 8192U}) {
+      const WeakHash weak(make_hash(), block, vectors);
+      const base::Bytes content = pages.place(random_content(block, block));
+      WeakHash::State state;
+      for (const std::uint8_t byte : content) state = weak.roll(state, 0, byte);
+      ASSERT_EQ(state, weak.state(content)) << block << " " << vectors;
+    }
+  }
+}
+
 TEST(WeakHash, RollsToTheStateOfAFreshWindowAndStopsWhereTheFilterSays) {
   const testing::GuardedPages pages;
   std::mt19937_64 random(9);
