@@ -67,7 +67,7 @@ class InFile : public std::enable_shared_from_this<InFile> {
   void on_run(const wire::RangeRun& run);
   void on_end(wire::FileEnd end);
   void on_fine_request(Worker& worker, const wire::FineRequest& request);
-  void on_rolling_request(Worker& worker, const wire::RollingRequest& request);
+  void on_rolling_request(const wire::RollingRequest& request);
   // The session is over: nothing more will come. Keeps the temporary for the next run.
   void abandon();
 

@@ -4,19 +4,21 @@
 #include <algorithm>
 
 #include "engine/delta/geometry.h"
-#include "engine/delta/rolling.h"
 #include "engine/delta/zero.h"
 #include "engine/io/file.h"
 #include "engine/io/reader.h"
 #include "engine/session/convert.h"
 #include "engine/session/in_file.h"
 #include "engine/session/internal/in_file_busy.h"
+#include "engine/session/rolling_parts.h"
 
 namespace volferry::session {
 
 namespace {
 constexpr std::uint64_t kRange = delta::kRangeBytes;
-}
+// Signed in one go and then sent: at most 3 MiB of hashes, with blocks of 512 bytes.
+constexpr std::uint64_t kRollingBatch = 128u << 20;
+}  // namespace
 
 bool InFile::sign_next(Worker& worker) {
   const Busy busy(*this);
@@ -129,35 +131,29 @@ void InFile::on_fine_request(Worker& worker, const wire::FineRequest& request) {
   }
 }
 
-void InFile::on_rolling_request(Worker& worker, const wire::RollingRequest& request) {
+void InFile::on_rolling_request(const wire::RollingRequest& request) {
   const Busy busy(*this);
   if (busy.over()) return;
   const int fd = basis_ ? basis_.get() : interrupted_fd_;
   if (fd < 0) return fail({Code::kProtocol, 0, "rolling signature asked for without basis"});
-  delta::RollingSignature part;
-  part.block_bytes = request.block_bytes;
-  std::uint64_t done = 0;
-  bool sent_last = false;
-  while (!sent_last) {
-    part.weak.clear();
-    part.strong.clear();
-    const std::uint64_t first = done / request.block_bytes;
-    // Four ranges a frame: 1 KiB .. 96 KiB of signatures.
-    while (done < request.length &&
-           part.weak.size() + kRange / request.block_bytes <= wire::kMaxRollingBlocks &&
-           part.weak.size() < 4 * kRange / request.block_bytes) {
-      std::uint8_t* data = worker.scratch(kRange);
-      const std::uint64_t length = std::min<std::uint64_t>(kRange, request.length - done);
-      auto got = io::read_full(fd, data, length, request.offset + done);
-      if (!got) return fail(got.error());
-      delta::append_signature(parts_.hash, {data, *got}, part);
-      done += length;
-      if (*got < length) done = request.length;
+  std::uint64_t blocks = 0;
+  bool whole = true;
+  for (std::uint64_t done = 0; done < request.length && whole; done += kRollingBatch) {
+    if (parts_.tally.stopped()) return;
+    const RollingPiece piece{request.offset + done, std::min(request.length - done, kRollingBatch),
+                             request.block_bytes};
+    auto parts = rolling_parts(parts_.hash, fd, piece, parts_.workers.count());
+    if (!parts) return fail(parts.error());
+    for (delta::RollingSignature& part : *parts) {
+      const std::uint64_t first = blocks;
+      blocks += part.weak.size();
+      wire::RollingSignature message{req_, first, false, std::move(part.weak),
+                                     std::move(part.strong)};
+      if (!parts_.channel.send(wire::make_frame(message))) return;
     }
-    sent_last = done >= request.length;
-    wire::RollingSignature message{req_, first, sent_last, part.weak, part.strong};
-    if (!parts_.channel.send(wire::make_frame(message))) return;
+    whole = blocks == (done + piece.length) / request.block_bytes;
   }
+  (void)parts_.channel.send(wire::make_frame(wire::RollingSignature{req_, blocks, true, {}, {}}));
 }
 
 }  // namespace volferry::session

@@ -232,10 +232,9 @@ bool RemoteContent::on_frame(wire::Frame& frame) {
     case wire::MessageType::kRollingRequest: {
       auto request = decode<wire::RollingRequest>(frame);
       if (!request) return true;
-      parts_.workers.post(Lane::kNormal,
-                          [file = find(request->req), request = *request](Worker& worker) {
-                            if (file != nullptr) file->on_rolling_request(worker, request);
-                          });
+      parts_.workers.post(Lane::kNormal, [file = find(request->req), request = *request](Worker&) {
+        if (file != nullptr) file->on_rolling_request(request);
+      });
       return true;
     }
     default:

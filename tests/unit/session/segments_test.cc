@@ -18,12 +18,12 @@ TEST(Segments, CoverEveryByteOnce) {
   for (const std::uint64_t size : {0 * kMiB, 1 * kMiB, 16 * kMiB, 100 * kMiB + 7}) {
     std::mutex mutex;
     std::map<std::uint64_t, std::uint64_t> seen;
-    ASSERT_TRUE(for_each_segment(4, size, 64,
-                                 [&](std::uint64_t begin, std::uint64_t end, std::uint8_t*) {
-                                   const std::lock_guard lock(mutex);
-                                   EXPECT_TRUE(seen.emplace(begin, end).second);
-                                   return Status{};
-                                 }));
+    ASSERT_TRUE(
+        for_each_segment(4, size, 64, [&](std::uint64_t begin, std::uint64_t end, std::uint8_t*) {
+          const std::lock_guard lock(mutex);
+          EXPECT_TRUE(seen.emplace(begin, end).second);
+          return Status{};
+        }));
     std::uint64_t at = 0;
     for (const auto& [begin, end] : seen) {
       EXPECT_EQ(begin, at);
