@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace volferry::session {
@@ -10,7 +11,10 @@ namespace volferry::session {
 namespace {
 // Below this a frame's own cost outweighs what compression could save.
 constexpr std::size_t kMinBodyBytes = 256;
-constexpr auto kLinkWindow = std::chrono::milliseconds(200);
+// The link is judged by so much at least: more than a socket takes in before the link has to show
+// its speed, or a good while on a slow one.
+constexpr std::uint64_t kLinkSampleBytes = 8u << 20;
+constexpr auto kLinkSampleTime = std::chrono::milliseconds(50);
 
 double thread_cpu_seconds() {
   struct timespec now;
@@ -60,20 +64,18 @@ Result<base::Buffer> BodyCoder::decompress(const base::Buffer& body, std::uint32
   return raw;
 }
 
-void BodyCoder::observe_link(std::uint64_t sent) {
+void BodyCoder::observe_link(const transport::ChannelStats& stats) {
   if (choice_ != CompressChoice::kAuto) return;
-  const auto now = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);
-  if (last_time_ == std::chrono::steady_clock::time_point{}) {
-    last_time_ = now;
-    last_sent_ = sent;
-    return;
-  }
-  if (now - last_time_ < kLinkWindow || sent <= last_sent_) return;
-  const double seconds = std::chrono::duration<double>(now - last_time_).count();
-  gauge_.set_link_speed(static_cast<double>(sent - last_sent_) / seconds);
-  last_time_ = now;
-  last_sent_ = sent;
+  // Time that nothing was written in says nothing of the link: compressing itself may be what holds
+  // the data up.
+  const auto spent = stats.writing - last_writing_;
+  const std::uint64_t written = stats.written - last_written_;
+  if (written < kLinkSampleBytes && spent < kLinkSampleTime) return;
+  const double seconds = std::chrono::duration<double>(spent).count() / stats.streams;
+  gauge_.set_link_speed(static_cast<double>(written) / std::max(seconds, 1e-6));
+  last_written_ = stats.written;
+  last_writing_ = stats.writing;
 }
 
 }  // namespace volferry::session

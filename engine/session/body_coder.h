@@ -22,8 +22,8 @@ class BodyCoder {
   // The `raw_bytes` that a compressed body stands for, in a buffer of `pool` if it is large.
   Result<base::Buffer> decompress(const base::Buffer& body, std::uint32_t raw_bytes);
 
-  // Tells how fast the link has been: `sent` bytes in all so far. Called now and then by senders.
-  void observe_link(std::uint64_t sent);
+  // Learns from the channel's counters how fast the link is. Called now and then by senders.
+  void observe_link(const transport::ChannelStats& stats);
 
  private:
   std::unique_ptr<wire::Compressor> borrow();
@@ -34,8 +34,8 @@ class BodyCoder {
   wire::CompressionGauge gauge_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<wire::Compressor>> idle_;
-  std::uint64_t last_sent_ = 0;
-  std::chrono::steady_clock::time_point last_time_{};
+  std::uint64_t last_written_ = 0;
+  std::chrono::nanoseconds last_writing_{0};
 };
 
 }  // namespace volferry::session

@@ -195,7 +195,7 @@ Status OutFileWork::send_range(std::uint64_t range, base::Buffer content,
   data.raw_bytes = static_cast<std::uint32_t>(literal);
   data.digest = to_wire(digest);
   data.ops = std::move(ops);
-  parts_.coder.observe_link(parts_.channel.stats().wire_sent);
+  parts_.coder.observe_link(parts_.channel.stats());
   data.compressed = parts_.coder.compress(content);
   std::optional<std::uint32_t> hint;
   if (file_->ordered()) hint = file_->request.req;

@@ -28,8 +28,7 @@ Result<std::vector<delta::RollingSignature>> rolling_parts(const delta::StrongHa
         part.signature.block_bytes = piece.block_bytes;
         for (std::uint64_t at = begin; at < end && part.whole; at += delta::kRangeBytes) {
           const std::uint64_t length = std::min(delta::kRangeBytes, end - at);
-          VF_ASSIGN(const std::size_t got,
-                    io::read_full(fd, scratch, length, piece.offset + at));
+          VF_ASSIGN(const std::size_t got, io::read_full(fd, scratch, length, piece.offset + at));
           delta::append_signature(hash, {scratch, got}, part.signature);
           part.whole = got == length;
         }

@@ -9,8 +9,8 @@
 
 namespace volferry::session {
 
-// What to sign of an open file: `length` bytes from `offset`, in blocks of `block_bytes` (a power of
-// two, at most delta::kMaxRollingBlock).
+// What to sign of an open file: `length` bytes from `offset`, in blocks of `block_bytes` (a power
+// of two, at most delta::kMaxRollingBlock).
 struct RollingPiece {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;

@@ -277,7 +277,7 @@ void Sender::pack_job(Worker& worker) {
     body.set_size(used);
     pack.raw_bytes = static_cast<std::uint32_t>(used);
     if (used <= wire::kHeapBodyBytes) body = base::Buffer::copy_of(body.bytes());
-    parts_.coder.observe_link(parts_.channel.stats().wire_sent);
+    parts_.coder.observe_link(parts_.channel.stats());
     pack.compressed = parts_.coder.compress(body);
     if (!parts_.channel.send(wire::make_frame(pack, std::move(body)))) return;
   }

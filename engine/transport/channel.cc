@@ -242,6 +242,8 @@ ChannelStats ChannelImpl::stats() const {
   for (const auto& connection : connections_) {
     stats.wire_sent += connection->link->bytes_sent();
     stats.wire_received += connection->link->bytes_received();
+    stats.written += connection->written;
+    stats.writing += connection->writing;
   }
   return stats;
 }

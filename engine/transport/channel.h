@@ -39,6 +39,10 @@ struct ChannelStats {
       0;  // bytes handed to sockets or pipes by this end, cipher overhead included
   std::uint64_t wire_received = 0;
   unsigned streams = 1;
+  // Bytes of the writes that have ended, and how long those took, waiting for room included, added
+  // up over the streams. Together they tell how fast the link is even where little is sent over it.
+  std::uint64_t written = 0;
+  std::chrono::nanoseconds writing{0};
 };
 
 class Channel {

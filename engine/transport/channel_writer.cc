@@ -148,8 +148,14 @@ Status ChannelImpl::write_frames(Connection& connection, std::vector<wire::Frame
     const std::lock_guard lock(mutex_);
     limiter = limiter_;
   }
-  if (limiter) return write_limited(connection, *limiter, layout.pieces());
-  return connection.link->write(layout.pieces(), {.moving_deadline = &refuse_deadline_});
+  const std::uint64_t before = connection.link->bytes_sent();
+  const auto begin = Clock::now();
+  VF_TRY(limiter ? write_limited(connection, *limiter, layout.pieces())
+                 : connection.link->write(layout.pieces(), {.moving_deadline = &refuse_deadline_}));
+  const std::lock_guard lock(mutex_);
+  connection.written += connection.link->bytes_sent() - before;
+  connection.writing += Clock::now() - begin;
+  return {};
 }
 
 Status ChannelImpl::write_limited(Connection& connection, base::RateLimiter& limiter,

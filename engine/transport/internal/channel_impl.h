@@ -79,7 +79,9 @@ class ChannelImpl : public Channel {
     FrameQueue data;
     bool reader_done = false;  // or never started
     bool writer_done = false;
-    bool list_turn = false;  // writer's: list and data take turns
+    bool list_turn = false;     // writer's: list and data take turns
+    std::uint64_t written = 0;  // see ChannelStats
+    std::chrono::nanoseconds writing{0};
     std::condition_variable work;
     std::thread reader;
     std::thread writer;

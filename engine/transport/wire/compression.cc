@@ -18,6 +18,9 @@ static_assert((std::size_t{1} << kWindowLog) == kMaxBody);
 // A gain below this is not worth the receiver's time either.
 constexpr double kUsefulRatio = 0.9;
 constexpr double kSmoothing = 0.25;
+// So many times faster than the link compressing has to be: both ends need their CPUs for the
+// cipher and the files too, and on a link that is nearly as fast what is saved on it is lost there.
+constexpr double kNeededLead = 3;
 
 struct FreeCctx {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -81,8 +84,7 @@ bool CompressionGauge::pays() const {
   if (ratio_ == 0) return true;
   if (ratio_ > kUsefulRatio) return false;
   if (link_ == 0 || speed_ == 0) return true;
-  // Compressing and sending overlap, so the slower of the two bounds the compressed path.
-  return std::min(speed_, link_ / ratio_) > link_;
+  return speed_ > kNeededLead * link_;
 }
 
 bool CompressionGauge::worth_trying() {

@@ -73,6 +73,39 @@ TEST(BodyCoder, AutoGivesUpOnNoise) {
   EXPECT_LT(compressed, 3);
 }
 
+bool takes_text(BodyCoder& coder) {
+  base::Buffer text = buffer_of(log_text(100'000));
+  return coder.compress(text);
+}
+
+TEST(BodyCoder, AutoCompressesForASlowLinkOnly) {
+  BodyCoder coder(CompressChoice::kAuto, 0);
+  EXPECT_TRUE(takes_text(coder));
+  transport::ChannelStats stats;
+  stats.written = 100u << 20;
+  stats.writing = std::chrono::milliseconds(20);
+  coder.observe_link(stats);
+  EXPECT_FALSE(takes_text(coder));
+  stats.written += 1u << 20;
+  stats.writing += std::chrono::milliseconds(1000);
+  coder.observe_link(stats);
+  EXPECT_TRUE(takes_text(coder));
+}
+
+// What is held up before it is written does not make the link a slow one.
+TEST(BodyCoder, ALinkIsJudgedByTheTimeItTook) {
+  BodyCoder coder(CompressChoice::kAuto, 0);
+  EXPECT_TRUE(takes_text(coder));
+  transport::ChannelStats stats;
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stats.written += 8u << 20;
+    stats.writing += std::chrono::milliseconds(4);
+    coder.observe_link(stats);
+    EXPECT_FALSE(takes_text(coder)) << i;
+  }
+}
+
 TEST(BodyCoder, WrongLengthsAndRubbishAreErrors) {
   BodyCoder coder(CompressChoice::kZstd, 1);
   base::Buffer body = buffer_of(log_text(5000));
