@@ -56,6 +56,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		options: app.Options{
 			Options: controller.Options{
 				VaultNamespace: vault, MoverImage: "volferry:test", RetryDelay: 500 * time.Millisecond, RetryDelayMax: 4 * time.Second,
+				FenceSettle: 2 * time.Second,
 			},
 			Workers: 4, MetricsAddress: "0", HealthAddress: "0", WebhookAddress: "0",
 		},
