@@ -115,6 +115,9 @@ func (r *sourceRun) finalize(ctx context.Context) error {
 	if err := r.removeChildren(ctx); err != nil {
 		return err
 	}
+	if err := r.leaveFence(ctx); err != nil {
+		return err
+	}
 	if recorded := r.source.Status.SourceVolume; recorded != nil {
 		if err := r.leaveVolume(ctx, recorded.PVName); err != nil {
 			return err
