@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
@@ -140,15 +141,34 @@ func TestA26A27A50FailoverAndFailback(t *testing.T) {
 				return a.pv(pvName).Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] == "Delete"
 			})
 			a.bound("data", corev1.PersistentVolumeReclaimRetain)
+
+			// A's Source goes on by itself: as long as B is promoted it tries again, and then B receives as at the beginning.
+			a.write(filepath.Join(a.path(a.namespace, "data"), "home-again"), 4096)
+			a.eventually(90*time.Second, "a try that fails", func() bool {
+				s := a.source("p").Status
+				return s.Retry != nil && !s.Retry.Permanent && s.LatestMover.ExitCode == 21
+			})
+			b.demote()
+			b.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
+			a.served("p", "2")
+			if !same(a.path(a.namespace, "data"), b.staging("p")) {
+				t.Error("the other site is not a replica again")
+			}
+			if b.pvc("data").Status.Phase != corev1.ClaimLost {
+				t.Errorf("at the other site the claim is %s", b.pvc("data").Status.Phase)
+			}
 		})
 	}
 }
 
 // The workload goes to and fro several times by the same edits; nobody deletes a claim, and each time it finds what was
-// written last.
-func TestRepeatedRelocation(t *testing.T) {
+// written last. In all that time no claim of a user gets an owner or a finalizer of ours, and no volume of one the policy
+// Delete without a claim.
+func TestA38RepeatedRelocation(t *testing.T) {
 	t.Parallel()
 	a, b := twoSites(t)
+	defer a.watchVolumes()()
+	defer b.watchVolumes()()
 	data := a.claim("data", "16Mi", corev1.PersistentVolumeFilesystem)
 	a.write(filepath.Join(data, "large"), 2<<20)
 	b.receive(v1alpha1.DestinationSpec{Parameters: map[string]string{"capacity": "16Mi", "copyMethod": "Direct"}})
@@ -184,19 +204,28 @@ func TestRepeatedRelocation(t *testing.T) {
 // The reverse Source waits, without failing, until the promotion makes its claim; then it starts by itself.
 func TestA21DormantReverse(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	begin := time.Now()
+	clock := clocktesting.NewFakePassiveClock(begin)
+	w := newWorld(t, func(w *world) { w.clock = clock })
 	w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
 	w.addDestination("home", map[string]string{"capacity": "8Mi"})
 	w.addSource("home", "db", map[string]string{"copyMethod": "Direct"})
-	w.changeSource("home", func(s *v1alpha1.Source) { s.Spec.Trigger.InitialSync = v1alpha1.InitialSyncImmediate })
-	w.eventually(20*time.Second, "dormancy", func() bool {
-		return reason(w.source("home").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSourcePVCNotFound
+	w.changeSource("home", func(s *v1alpha1.Source) {
+		s.Spec.Trigger.Schedule, s.Spec.Trigger.InitialSync = "* * * * *", v1alpha1.InitialSyncImmediate
 	})
-	w.never(5*time.Second, "a failure", func() bool {
+	for minute := range 10 {
+		clock.SetTime(begin.Add(time.Duration(minute) * time.Minute))
+		w.changeSource("home", func(s *v1alpha1.Source) { s.Spec.Trigger.TimeZone = []string{"UTC", "Etc/UTC"}[minute%2] })
+		w.eventually(20*time.Second, "dormancy", func() bool {
+			s := w.source("home")
+			return s.Status.ObservedGeneration == s.Generation && s.Status.Phase == v1alpha1.SourcePending &&
+				reason(s.Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSourcePVCNotFound
+		})
 		s := w.source("home").Status
-		out, _ := w.metric("volferry_out_of_sync", "home")
-		return s.Retry != nil || s.ActiveSync != nil || s.Phase == v1alpha1.SourceError || out != 0
-	})
+		if out, _ := w.metric("volferry_out_of_sync", "home"); s.Retry != nil || s.ActiveSync != nil || out != 0 {
+			t.Fatalf("after %d minutes retry is %+v, the active sync %+v, volferry_out_of_sync %v", minute, s.Retry, s.ActiveSync, out)
+		}
+	}
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 	w.promotedReason(v1alpha1.ReasonPromoted)
 	w.eventually(90*time.Second, "the reverse sync", func() bool { return w.destination("home").Status.LatestImage != nil })
@@ -221,4 +250,43 @@ func TestAdoptNothing(t *testing.T) {
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a staging claim: %v", err)
 	}
+}
+
+// A volume that was a user's once is never deleted with a Destination: an adopted one stays, and one that is just being
+// taken back goes to its claim.
+func TestUsersVolumesStay(t *testing.T) {
+	gone := func(w *world) {
+		w.must(w.client.Delete(w.ctx, w.destination("p")))
+		w.eventually(60*time.Second, "the Destination's end", func() bool {
+			return apierrors.IsNotFound(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p"}, &v1alpha1.Destination{}))
+		})
+		if left := w.inVault(); len(left) > 0 {
+			w.Errorf("the vault still has %v", left)
+		}
+	}
+	t.Run("adopted", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.write(filepath.Join(w.claim("db", "8Mi", corev1.PersistentVolumeFilesystem), "precious"), 1000)
+		pvName := w.pvc("db").Spec.VolumeName
+		w.receive(v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "db"}})
+		w.listensOn(pvName)
+		gone(w)
+		w.never(3*time.Second, "the volume's end", func() bool {
+			_, err := os.Stat(filepath.Join(w.volumeOf("db"), "precious"))
+			return err != nil || w.pv(pvName).Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
+		})
+	})
+	t.Run("demoting", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, func(w *world) { w.options.FenceSettle = time.Minute })
+		w.replica("Direct", corev1.PersistentVolumeFilesystem)
+		w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
+		w.promotedReason(v1alpha1.ReasonPromoted)
+		w.demote()
+		w.eventually(30*time.Second, "the fence", func() bool { return w.pvc("db").Status.Phase == corev1.ClaimLost })
+		gone(w)
+		w.eventually(20*time.Second, "the claim to be bound again", func() bool { return w.pvc("db").Status.Phase == corev1.ClaimBound })
+		w.bound("db", corev1.PersistentVolumeReclaimDelete)
+	})
 }

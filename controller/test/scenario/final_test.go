@@ -5,6 +5,7 @@ package scenario
 import (
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/names"
 	"volferry.io/controller/test/controlplane"
+	"volferry.io/controller/test/nodeless"
 )
 
 // openSecrets lets the controller read the namespace's Secrets: it copies a Source's key into the vault.
@@ -388,4 +390,55 @@ func TestA49VolumeGone(t *testing.T) {
 	w.never(3*time.Second, "another try", func() bool { return w.vaultObjects() != 0 || w.events("VolumeGone") != 1 })
 	w.callOff()
 	w.finalSynced(v1alpha1.ReasonNotRequested)
+}
+
+// A final sync is tried again until it is done; what no retry can mend stops it, until an edit. The volume stays fenced.
+func TestFinalSyncFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.relocatable()
+	var failed atomic.Int32
+	fail := func(code int32) {
+		w.inject(func(pod *corev1.Pod) nodeless.Injection {
+			if pod.Labels[v1alpha1.LabelChild] != names.FinalSync(w.namespace, "p") {
+				return nodeless.Injection{}
+			}
+			failed.Add(1)
+			return nodeless.Injection{Skip: true, ExitCode: code}
+		})
+	}
+	fail(13)
+	w.changeSource("p", func(s *v1alpha1.Source) {
+		s.Spec.Parameters["retries"] = "0"
+		s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "r1"}
+	})
+	w.eventually(60*time.Second, "three tries", func() bool { return failed.Load() >= 3 })
+	fail(11)
+	w.eventually(60*time.Second, "the stop", func() bool {
+		s := w.source("p").Status
+		return s.Retry != nil && s.Retry.Permanent && s.ActiveSync == nil && s.Phase == v1alpha1.SourceError &&
+			reason(s.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonError
+	})
+	if claim := w.finalClaim(); claim == nil || w.pvc("data").Status.Phase != corev1.ClaimLost {
+		t.Error("the volume is not fenced any more")
+	}
+	w.inject(nil)
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "1" })
+	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.eventually(30*time.Second, "the last write at the peer", func() bool { return same(data, w.staging("p")) })
+}
+
+// Without the right to read the key there is no sync for which the volume would have to be taken.
+func TestFinalSyncNeedsTheKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+	w.eventually(30*time.Second, "SecretForbidden", func() bool {
+		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSecretForbidden
+	})
+	w.bound("data", corev1.PersistentVolumeReclaimRetain)
+	w.openSecrets()
+	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.forbidden.Store(0) // the one that this test is about
 }

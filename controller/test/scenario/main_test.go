@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,7 @@ const vault = controlplane.ControllerNamespace
 const (
 	class         = "standard"
 	rigidClass    = "rigid" // cannot grow
+	lateClass     = "late"  // binds with the first pod
 	snapshotClass = "standard"
 )
 
@@ -155,7 +157,9 @@ func (s *site) install(ctx context.Context) error {
 	standard.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	snapshots := nodeless.SnapshotClass(snapshotClass)
 	snapshots.Annotations = map[string]string{"snapshot.storage.kubernetes.io/is-default-class": "true"}
-	for _, object := range []client.Object{standard, rigid, snapshots} {
+	late := nodeless.StorageClass(lateClass)
+	late.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	for _, object := range []client.Object{standard, rigid, late, snapshots} {
 		if err := s.admin.Create(ctx, object); err != nil {
 			return err
 		}

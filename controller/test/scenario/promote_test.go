@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,14 +100,17 @@ func (w *world) inVault() []string {
 	return found
 }
 
-// replica makes a pair p whose Destination holds what the claim data holds. It gives the directory of data.
-func (w *world) replica(method string, mode corev1.PersistentVolumeMode) string {
+// replica makes a pair p whose Destination holds what the claim data holds, with further parameters of the Destination. It
+// gives the directory of data.
+func (w *world) replica(method string, mode corev1.PersistentVolumeMode, further ...string) string {
 	w.Helper()
 	data := w.claim("data", "8Mi", mode)
 	w.fill(fileOf(data, mode), 0, 300_000)
-	w.pair("p", "data", map[string]string{"copyMethod": "Direct"}, map[string]string{
-		"copyMethod": method, "capacity": "8Mi", "volumeMode": string(mode),
-	})
+	parameters := map[string]string{"copyMethod": method, "capacity": "8Mi", "volumeMode": string(mode)}
+	for i := 0; i < len(further); i += 2 {
+		parameters[further[i]] = further[i+1]
+	}
+	w.pair("p", "data", map[string]string{"copyMethod": "Direct"}, parameters)
 	w.demand("p", "1")
 	w.eventually(30*time.Second, "the image", func() bool { return w.destination("p").Status.LatestImage != nil })
 	return data
@@ -159,9 +163,9 @@ func TestA18Promotion(t *testing.T) {
 }
 
 // cutTransfer lets a transfer of a large change begin and not end, and gives the directory of the source.
-func (w *world) cutTransfer(method string) string {
+func (w *world) cutTransfer(method string, further ...string) string {
 	w.Helper()
-	data := w.replica(method, corev1.PersistentVolumeFilesystem)
+	data := w.replica(method, corev1.PersistentVolumeFilesystem, further...)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.write(filepath.Join(data, name), 1<<20)
 	}
@@ -200,11 +204,15 @@ func TestA19CutTransfer(t *testing.T) {
 		w.promote(v1alpha1.PromoteSpec{PVCName: "db", AllowInconsistent: true})
 		w.promotedReason(v1alpha1.ReasonPromoted)
 	})
-	for _, method := range []string{"Snapshot", "Clone"} {
-		t.Run(method, func(t *testing.T) {
+	// An image that is restored into a class which waits for a first pod gets one.
+	for name, parameters := range map[string][]string{
+		"Snapshot": nil, "Clone": nil, "Snapshot, late binding": {"storageClassName", lateClass},
+	} {
+		t.Run(strings.NewReplacer(",", "", " ", "-").Replace(name), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.cutTransfer(method)
+			method, _, _ := strings.Cut(name, ",")
+			w.cutTransfer(method, parameters...)
 			w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 			w.promotedReason(v1alpha1.ReasonPromoted)
 			entries, err := os.ReadDir(w.path(w.namespace, "db"))
