@@ -13,6 +13,7 @@ import (
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/names"
 )
 
 // A volume is taken from a user's claim into the vault by pointing its claimRef at a claim there. From that write on
@@ -55,6 +56,12 @@ func (b *base) take(ctx context.Context, t taking) error {
 	if *t.fence != nil && (*t.fence).Settled {
 		return nil
 	}
+	if who, err := b.othersVolume(ctx, t, pv); who != "" || err != nil {
+		if err != nil {
+			return err
+		}
+		return b.rollBack(ctx, t, pv, who)
+	}
 	if who := b.inUse(ctx, pv, t.namespace(), t.pvcName); who != "" {
 		return b.rollBack(ctx, t, pv, who)
 	}
@@ -78,6 +85,31 @@ func (b *base) take(ctx context.Context, t taking) error {
 	}
 	(*t.fence).Settled = true
 	return t.persist(ctx)
+}
+
+// othersVolume says whose a volume is that must not be taken for this owner; empty: it may be. A claim can name any volume
+// of the cluster, so only the volume's own word counts: it has to refer to the claim it is taken from, to our claim, or to
+// that of a final sync of the same namespace.
+func (b *base) othersVolume(ctx context.Context, t taking, pv *corev1.PersistentVolume) (string, error) {
+	reference := pv.Spec.ClaimRef
+	if reference == nil {
+		return fmt.Sprintf("volume %s does not belong to claim %s", pv.Name, t.pvcName), nil
+	}
+	if refers(pv, t.namespace(), t.pvcName) || refers(pv, t.child.Namespace, t.child.Name) {
+		return "", nil
+	}
+	if reference.Namespace == t.child.Namespace {
+		list := &v1alpha1.SourceList{}
+		if err := b.APIReader.List(ctx, list, client.InNamespace(t.namespace())); err != nil {
+			return "", fmt.Errorf("look for the final sync that has volume %s: %w", pv.Name, err)
+		}
+		for i := range list.Items {
+			if names.FinalSync(list.Items[i].Namespace, list.Items[i].Name) == reference.Name {
+				return "", nil
+			}
+		}
+	}
+	return fmt.Sprintf("volume %s belongs to another claim by now, not to %s", pv.Name, t.pvcName), nil
 }
 
 // rollBack gives up because somebody uses the volume.

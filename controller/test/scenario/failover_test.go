@@ -252,6 +252,37 @@ func TestAdoptNothing(t *testing.T) {
 	}
 }
 
+// A claim can name any volume of the cluster; adopting it does not get at one that belongs to another namespace, nor at
+// one that another Destination has.
+func TestAdoptForeignVolume(t *testing.T) {
+	t.Parallel()
+	victim, thief := newWorld(t), newWorld(t)
+	victim.claim("db", "8Mi", corev1.PersistentVolumeFilesystem)
+	pvName := victim.pvc("db").Spec.VolumeName
+	claim := victim.pvc("db").DeepCopy()
+	claim.ObjectMeta = metav1.ObjectMeta{Namespace: thief.namespace, Name: "db"}
+	claim.Status = corev1.PersistentVolumeClaimStatus{}
+	thief.create(claim)
+	thief.receive(v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "db"}})
+	refused := func(w *world, name string) {
+		w.eventually(30*time.Second, "the refusal", func() bool {
+			return reason(w.destination(name).Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonInUse
+		})
+	}
+	refused(thief, "p")
+	victim.bound("db", corev1.PersistentVolumeReclaimDelete)
+	victim.receive(v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "db"}})
+	victim.listensOn(pvName)
+	victim.create(&v1alpha1.Destination{
+		ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "second"},
+		Spec:       v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "db"}},
+	})
+	refused(victim, "second")
+	victim.never(3*time.Second, "another owner", func() bool {
+		return victim.pv(pvName).Spec.ClaimRef.Name != names.Destination(victim.namespace, "p")
+	})
+}
+
 // A volume that was a user's once is never deleted with a Destination: an adopted one stays, and one that is just being
 // taken back goes to its claim.
 func TestUsersVolumesStay(t *testing.T) {
