@@ -193,8 +193,11 @@ class Mover {
   }
 
   Outcome outcome(const Summary& summary) const {
-    Outcome outcome{
-        .role = settings_.role, .summary = summary, .peer = peer_.get(), .log_tail = tail_.text()};
+    Outcome outcome{.role = settings_.role,
+                    .summary = summary,
+                    .peer = peer_.get(),
+                    .sessions = peer_.sessions(),
+                    .log_tail = tail_.text()};
     const int code = summary.exit_code();
     // A destination's transfer is the source's.
     const bool theirs = settings_.role == Role::kDestination && result_name(code) != "failed";

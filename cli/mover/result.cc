@@ -87,6 +87,7 @@ Json fields(const Outcome& outcome) {
           {"elapsed_s", summary.elapsed_seconds},
           {"error_count", summary.error_count},
           {"owner_skipped", summary.owner_skipped},
+          {"sessions", outcome.sessions},
           {"engine_version", VOLFERRY_VERSION},
           {"protocol", fmt::format("{}.{}", wire::kVersionMajor, wire::kVersionMinor)},
           {"token", token_of_refusal(summary.fatal ? summary.fatal->context : "")},

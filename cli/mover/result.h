@@ -24,7 +24,8 @@ struct Outcome {
   std::string attempt;
   std::string final_sync_id;
   std::optional<Identity> peer;
-  std::string log_tail;  // escaped lines
+  std::uint64_t sessions = 0;  // that passed the identity check; 0: nothing was written
+  std::string log_tail;        // escaped lines
 };
 
 // Whether the same run tried again could end better. Codes 0 and 4 need no other run.

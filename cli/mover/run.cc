@@ -17,14 +17,26 @@ std::optional<Identity> PeerRecord::get() const {
   return peer_;
 }
 
+void PeerRecord::count_session() {
+  const std::lock_guard lock(mutex_);
+  ++sessions_;
+}
+
+std::uint64_t PeerRecord::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_;
+}
+
 PeerCheck peer_check(const RunParts& parts) {
   return [&parts](const std::vector<std::uint8_t>& tuple) -> Status {
     parts.live.begin_session();
     parts.peer.set(std::nullopt);
     VF_ASSIGN(const std::optional<Identity> peer, decode_identity(tuple));
-    if (!peer) return {};  // a person's `volferry sync`
     parts.peer.set(peer);
-    return check_identities(parts.settings.role, parts.identity, *peer);
+    // Without a tuple it is a person's `volferry sync`.
+    if (peer) VF_TRY(check_identities(parts.settings.role, parts.identity, *peer));
+    parts.peer.count_session();
+    return {};
   };
 }
 

@@ -2,6 +2,7 @@
 // The two roles. Each runs one transfer to its end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -15,15 +16,19 @@
 
 namespace volferry::cli::mover {
 
-// The last peer that was let in to the identity check. Thread-safe.
+// The last peer that was let in to the identity check, and how many passed it. Thread-safe.
 class PeerRecord {
  public:
   void set(std::optional<Identity> peer);
   std::optional<Identity> get() const;
+  // Called before anything of the session is written.
+  void count_session();
+  std::uint64_t sessions() const;
 
  private:
   mutable std::mutex mutex_;
   std::optional<Identity> peer_;
+  std::uint64_t sessions_ = 0;
 };
 
 // What a run works with. Everything outlives it.

@@ -35,7 +35,7 @@ class Identity(MoverCase):
         wait_until(lambda: "token=" + token in far.process.stderr_text(), "the refusal at the destination")
         self.assertIn(reason, far.process.stderr_text())
         self.source(far.port, **NEXT).end()
-        far.end()
+        self.assertEqual(1, far.end().result["sessions"])  # the refused one is none
         self.assert_same()
         return token
 

@@ -48,7 +48,8 @@ class Signals(MoverCase):
         far = self.destination()
         near = self.source(far.port, BANDWIDTH_LIMIT="8M", RETRIES=0)
         self.under_way()
-        self.end_by(far, signal.SIGTERM, 143)
+        run = self.end_by(far, signal.SIGTERM, 143)
+        self.assertEqual(1, run.result["sessions"])
         run = near.end(13)
         self.assertEqual(("ConnectionLost", True), (run.result["reason"], run.result["retryable"]))
         self.transfer()
@@ -70,6 +71,7 @@ class Signals(MoverCase):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             run = self.end_by(self.destination(), number, code)
             self.assertIsNone(run.result["peer"])
+            self.assertEqual(0, run.result["sessions"])
 
     def test_source_that_waits(self):
         near = self.source(free_port())

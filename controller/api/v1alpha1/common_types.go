@@ -32,6 +32,15 @@ const (
 	AnnotationPrivilegedMovers = "volferry.io/privileged-movers"
 	// AnnotationOwner on a child names the resource it belongs to, as kind/namespace/name.
 	AnnotationOwner = "volferry.io/owner"
+	// AnnotationLineage on a PersistentVolume is the lineage that its promotion gave it, as JSON: a Source of that volume
+	// goes on from there.
+	AnnotationLineage = "volferry.io/lineage"
+	// AnnotationFencedAt on a PersistentVolume is when it was taken from a user's claim.
+	AnnotationFencedAt = "volferry.io/fenced-at"
+	// AnnotationRebound on a claim of a user wakes the binder after its volume was given (back) to it.
+	AnnotationRebound = "volferry.io/rebound"
+	// AnnotationReplacedBy on a claim of a user names the Destination that deletes it by conflictPolicy Replace.
+	AnnotationReplacedBy = "volferry.io/replaced-by"
 	// AnnotationSequence on an image is the number of the transfer that it holds.
 	AnnotationSequence = "volferry.io/seq"
 	// LabelManagedBy with value ManagedBy and LabelOwnerUID mark the objects that the controller may delete.
@@ -53,6 +62,8 @@ const (
 	ConditionSynchronizing     = "Synchronizing"
 	ConditionPeerVerified      = "PeerVerified"
 	ConditionImageAvailable    = "ImageAvailable"
+	ConditionPromoted          = "Promoted"
+	ConditionFinalSynced       = "FinalSynced"
 )
 
 // Condition reasons.
@@ -90,6 +101,29 @@ const (
 	ReasonAvailable      = "Available"
 	ReasonNoSyncYet      = "NoSyncYet"
 	ReasonSnapshotFailed = "SnapshotFailed"
+
+	// ReasonPromoted is also that of Synchronizing while a Destination is promoted.
+	ReasonPromoted            = "Promoted"
+	ReasonNotRequested        = "NotRequested"
+	ReasonWaitingForFinalSync = "WaitingForFinalSync"
+	ReasonNoImage             = "NoImage"
+	ReasonImageInconsistent   = "ImageInconsistent"
+	ReasonPVCConflict         = "PVCConflict"
+	ReasonPVCTerminating      = "PVCTerminating"
+	ReasonPVCIncompatible     = "PVCIncompatible"
+	ReasonRebinding           = "Rebinding"
+	ReasonDemoting            = "Demoting"
+	ReasonInUse               = "InUse"
+
+	// ReasonFenced is that of Synchronizing while a final sync keeps the schedule from running.
+	ReasonFenced                = "Fenced"
+	ReasonCompleted             = "Completed"
+	ReasonQuiescing             = "Quiescing"
+	ReasonWaitingForWorkloads   = "WaitingForWorkloads"
+	ReasonWaitingForPVCDeletion = "WaitingForPVCDeletion"
+	ReasonFencing               = "Fencing"
+	ReasonSyncing               = "Syncing"
+	ReasonVolumeGone            = "VolumeGone"
 )
 
 // Lineage places a volume among its peers: who replicates to whom, since which role change, and how far.
@@ -103,6 +137,19 @@ type Lineage struct {
 	// Seq is the number of the last completed transfer.
 	// +optional
 	Seq int64 `json:"seq,omitempty"`
+}
+
+// Fence is on record while a volume is being taken from a claim of the resource's namespace into the vault.
+type Fence struct {
+	PVName string `json:"pvName"`
+	// PVCName is the claim that the volume is taken from.
+	PVCName string `json:"pvcName"`
+	// PVCUID is the uid by which the volume refers to that claim, to be given back to; the claim may be gone.
+	// +optional
+	PVCUID string `json:"pvcUID,omitempty"`
+	// Settled once the fence has stood for a while and nobody was found to use the volume.
+	// +optional
+	Settled bool `json:"settled,omitempty"`
 }
 
 // RestoreStatus tells what a resource that was restored from a backup waits for.

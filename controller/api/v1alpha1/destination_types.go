@@ -57,6 +57,14 @@ type DestinationSpec struct {
 	DeletionPolicy string `json:"deletionPolicy,omitempty"`
 }
 
+// Values of PromoteSpec.
+const (
+	// ImageLatest promotes what was received last.
+	ImageLatest = "Latest"
+	// ConflictReplace puts the promoted volume in the place of the one that the claim is bound to.
+	ConflictReplace = "Replace"
+)
+
 // DeletionRetain keeps the staging volume.
 const DeletionRetain = "Retain"
 
@@ -119,6 +127,9 @@ type DestinationPhase string
 const (
 	DestinationPending   DestinationPhase = "Pending"
 	DestinationListening DestinationPhase = "Listening"
+	DestinationPromoting DestinationPhase = "Promoting"
+	DestinationPrimary   DestinationPhase = "Primary"
+	DestinationDemoting  DestinationPhase = "Demoting"
 	DestinationError     DestinationPhase = "Error"
 )
 
@@ -131,6 +142,13 @@ type StagingVolume struct {
 	// Dirty while a transfer that has begun is not known to have completed.
 	// +optional
 	Dirty bool `json:"dirty,omitempty"`
+	// Listener is the uid of the receive Job for which Dirty was set. Where that Job says that nobody connected, the volume
+	// is as it was.
+	// +optional
+	Listener string `json:"listener,omitempty"`
+	// Cut is set where a transfer into the volume was found to be cut.
+	// +optional
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Image is a point in time of the staging volume.
@@ -185,18 +203,51 @@ type DestinationLineage struct {
 // PromotionStatus is where a promotion stands.
 type PromotionStatus struct {
 	// +optional
-	State string `json:"state,omitempty"`
+	State PromotionState `json:"state,omitempty"`
+	// Step of state Promoting.
 	// +optional
-	Step string `json:"step,omitempty"`
+	Step PromotionStep `json:"step,omitempty"`
+	// PVCName is the claim that shows the volume to the user.
 	// +optional
 	PVCName string `json:"pvcName,omitempty"`
+	// PVName is the volume.
 	// +optional
 	PVName string `json:"pvName,omitempty"`
+	// Claim of the vault that has the volume before it is the user's.
+	// +optional
+	Claim string `json:"claim,omitempty"`
+	// Image that the volume holds.
 	// +optional
 	Image string `json:"image,omitempty"`
+	// Epoch that the promotion begins.
+	// +optional
+	Epoch string `json:"epoch,omitempty"`
+	// Time at which the state began.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }
+
+// PromotionState is what becomes of the volume, or became.
+// +kubebuilder:validation:Enum=Promoting;Promoted;Demoting
+type PromotionState string
+
+// States of a promotion; without one the volume is a hidden secondary.
+const (
+	PromotionPromoting PromotionState = "Promoting"
+	PromotionPromoted  PromotionState = "Promoted"
+	PromotionDemoting  PromotionState = "Demoting"
+)
+
+// PromotionStep is what a promotion is at.
+// +kubebuilder:validation:Enum=Stopping;Restoring;Rebinding
+type PromotionStep string
+
+// Steps of a promotion, in their order.
+const (
+	StepStopping  PromotionStep = "Stopping"
+	StepRestoring PromotionStep = "Restoring"
+	StepRebinding PromotionStep = "Rebinding"
+)
 
 // DestinationStatus is written by the controller alone.
 type DestinationStatus struct {
@@ -227,6 +278,9 @@ type DestinationStatus struct {
 	Lineage *DestinationLineage `json:"lineage,omitempty"`
 	// +optional
 	Promotion *PromotionStatus `json:"promotion,omitempty"`
+	// Fence is there while a volume is being taken from a claim: by a demotion, or to adopt it.
+	// +optional
+	Fence *Fence `json:"fence,omitempty"`
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
 	// +optional

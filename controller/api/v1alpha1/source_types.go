@@ -124,6 +124,9 @@ type FinalSyncSpec struct {
 	AfterSync string `json:"afterSync,omitempty"`
 }
 
+// AfterSyncRelease gives the volume back after the final sync.
+const AfterSyncRelease = "Release"
+
 // WorkloadReference names a workload of the same namespace.
 type WorkloadReference struct {
 	// +required
@@ -145,6 +148,9 @@ const (
 	SourceIdle    SourcePhase = "Idle"
 	SourceSyncing SourcePhase = "Syncing"
 	SourceError   SourcePhase = "Error"
+	// SourceFinalSync is until the final sync has completed, SourceFenced from then on.
+	SourceFinalSync SourcePhase = "FinalSync"
+	SourceFenced    SourcePhase = "Fenced"
 )
 
 // ActiveSync is written before the first side effect of a sync and removed at its end. While it is there the sync is not
@@ -168,6 +174,9 @@ type ActiveSync struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Succeeded;Failed;Abandoned
 	Outcome string `json:"outcome,omitempty"`
+	// FinalSyncID is set where this is the final sync of that id.
+	// +optional
+	FinalSyncID string `json:"finalSyncID,omitempty"`
 	// Try counts the mover Jobs of this sync, beginning with 1.
 	// +optional
 	Try int32 `json:"try,omitempty"`
@@ -268,6 +277,9 @@ type SourceStatus struct {
 	Lineage *SourceLineage `json:"lineage,omitempty"`
 	// +optional
 	FinalSync *FinalSyncStatus `json:"finalSync,omitempty"`
+	// Fence is there while the volume is in the vault for the final sync, or goes there.
+	// +optional
+	Fence *Fence `json:"fence,omitempty"`
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
 	// +optional

@@ -51,6 +51,7 @@ func ParseFlags(arguments []string, output io.Writer) (Options, error) {
 	flags.DurationVar(&o.StartJitter, "start-jitter", 5*time.Second, "most by which a scheduled start is put off, and never more than a tenth of the interval")
 	flags.DurationVar(&o.RetryDelay, "retry-delay", 10*time.Second, "pause after a first failure; it doubles with each further one")
 	flags.DurationVar(&o.RetryDelayMax, "retry-delay-max", 10*time.Minute, "longest pause after a failure")
+	flags.DurationVar(&o.FenceSettle, "fence-settle", 5*time.Second, "how long a volume that was taken from a claim is watched for a pod that was just starting")
 	flags.IntVar(&o.Workers, "workers", 8, "reconciles of each kind that run at once")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "address of /metrics; 0: none")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "address of /healthz and /readyz; 0: none")
@@ -84,6 +85,8 @@ func (o Options) check() error {
 		return errors.New("--mover-image is needed: the image that holds the volferry program")
 	case o.MaxConcurrentSyncs < 0, o.Workers < 1:
 		return errors.New("--max-concurrent-syncs must not be negative, and --workers at least 1")
+	case o.FenceSettle < 0:
+		return errors.New("--fence-settle must not be negative")
 	case o.StartJitter < 0, o.RetryDelay <= 0, o.RetryDelayMax < o.RetryDelay:
 		return errors.New("--start-jitter must not be negative, --retry-delay must be positive and at most --retry-delay-max")
 	}

@@ -27,8 +27,8 @@ const (
 // AnnotationAttempt on a Job names the try it makes: attempt id and number of the try.
 const AnnotationAttempt = "volferry.io/attempt"
 
-// terminationGraceSeconds is more than the 10 s in which a mover ends on SIGTERM.
-const terminationGraceSeconds = 30
+// TerminationGraceSeconds is more than the 10 s in which a mover ends on SIGTERM.
+const TerminationGraceSeconds = 30
 
 // JobInput is all that a mover Job depends on.
 type JobInput struct {
@@ -39,7 +39,9 @@ type JobInput struct {
 	// Role is the mover's argument: source or destination.
 	Role string
 	Env  []corev1.EnvVar
-	// ClaimName is the claim that is mounted, and how.
+	// Command in place of the mover's.
+	Command []string
+	// ClaimName is the claim that is mounted, and how; empty: a read-only emptiness, which cannot receive anything.
 	ClaimName  string
 	VolumeMode corev1.PersistentVolumeMode
 	ReadOnly   bool
@@ -113,7 +115,7 @@ func (in JobInput) podTemplate() corev1.PodTemplateSpec {
 			AutomountServiceAccountToken:  ptr.To(false),
 			EnableServiceLinks:            ptr.To(false),
 			ServiceAccountName:            in.Pod.MoverServiceAccount,
-			TerminationGracePeriodSeconds: ptr.To[int64](terminationGraceSeconds),
+			TerminationGracePeriodSeconds: ptr.To[int64](TerminationGraceSeconds),
 			SecurityContext:               in.podSecurity(),
 			Affinity:                      in.affinity(),
 			Tolerations:                   slices.Concat(in.Pod.MoverTolerations, in.Pin.Tolerations),
@@ -140,6 +142,9 @@ func (in JobInput) container() corev1.Container {
 		Ports:                    []corev1.ContainerPort{{Name: "metrics", ContainerPort: MetricsPort, Protocol: corev1.ProtocolTCP}},
 		VolumeMounts:             []corev1.VolumeMount{{Name: "keys", MountPath: KeysPath, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
 	}
+	if len(in.Command) > 0 {
+		container.Command = in.Command
+	}
 	if in.Role == "destination" {
 		container.Ports = append(container.Ports,
 			corev1.ContainerPort{Name: "transfer", ContainerPort: params.DefaultPort, Protocol: corev1.ProtocolTCP})
@@ -147,9 +152,13 @@ func (in JobInput) container() corev1.Container {
 	if in.Pod.MoverResources != nil {
 		container.Resources = *in.Pod.MoverResources
 	}
-	if in.VolumeMode == corev1.PersistentVolumeBlock {
+	switch {
+	case in.VolumeMode == corev1.PersistentVolumeBlock && in.ClaimName == "":
+		// A file stands for the device: only the mode counts, and nobody can write there.
+		container.Env = append(slices.Clone(container.Env), corev1.EnvVar{Name: "VOLFERRY_VOLUME", Value: KeysPath + "/id"})
+	case in.VolumeMode == corev1.PersistentVolumeBlock:
 		container.VolumeDevices = []corev1.VolumeDevice{{Name: "volume", DevicePath: DevicePath}}
-	} else {
+	default:
 		container.VolumeMounts = append(container.VolumeMounts,
 			corev1.VolumeMount{Name: "volume", MountPath: DataPath, ReadOnly: in.ReadOnly})
 	}
@@ -161,8 +170,12 @@ func (in JobInput) volumes() []corev1.Volume {
 	// A file system is mounted writable and bound read-only into the container: a read-only mount could not replay a
 	// journal. A device has no such half-way.
 	claim.ReadOnly = in.ReadOnly && in.VolumeMode == corev1.PersistentVolumeBlock
+	volume := corev1.VolumeSource{PersistentVolumeClaim: claim}
+	if in.ClaimName == "" {
+		volume = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	}
 	return []corev1.Volume{
-		{Name: "volume", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}},
+		{Name: "volume", VolumeSource: volume},
 		{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: in.SecretName,
 			// Readable for any uid the mover runs as; the mount is seen by this container alone.

@@ -195,3 +195,37 @@ func TestServiceSelectsTheMover(t *testing.T) {
 		t.Errorf("port %+v", port)
 	}
 }
+
+// A mover without a claim finds nothing that it could write to, but still says which mode it is of.
+func TestJobWithoutAClaim(t *testing.T) {
+	for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
+		spec := Job(input(destination, func(in *JobInput) { in.ClaimName, in.ReadOnly, in.VolumeMode = "", true, mode })).Spec.Template.Spec
+		for _, volume := range spec.Volumes {
+			if volume.PersistentVolumeClaim != nil {
+				t.Errorf("%s: a claim is mounted: %+v", mode, volume)
+			}
+		}
+		file := slices.ContainsFunc(spec.Containers[0].Env, func(v corev1.EnvVar) bool { return v.Name == "VOLFERRY_VOLUME" })
+		data := slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == DataPath && m.ReadOnly })
+		if block := mode == corev1.PersistentVolumeBlock; file != block || data == block || len(spec.Containers[0].VolumeDevices) > 0 {
+			t.Errorf("%s: container %+v", mode, spec.Containers[0])
+		}
+	}
+}
+
+func TestClaimForAVolume(t *testing.T) {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("3Gi")},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			VolumeMode:  ptr.To(corev1.PersistentVolumeBlock),
+		},
+	}
+	spec := ClaimFor(input().Child, pv).Spec
+	// Without a class it must say so: a claim that says nothing gets the default class, and is never bound.
+	if spec.VolumeName != "pv" || spec.StorageClassName == nil || *spec.StorageClassName != "" || *spec.VolumeMode != corev1.PersistentVolumeBlock ||
+		spec.Resources.Requests.Storage().String() != "3Gi" || spec.AccessModes[0] != corev1.ReadWriteMany {
+		t.Errorf("%+v", spec)
+	}
+}

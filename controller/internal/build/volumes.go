@@ -20,6 +20,8 @@ type ClaimInput struct {
 	// FromSnapshot or FromClaim names what the content comes from, in the same namespace; both empty: an empty volume.
 	FromSnapshot string
 	FromClaim    string
+	// VolumeName is the volume that the claim is to be bound to; empty: a new one.
+	VolumeName string
 }
 
 // Claim is a claim of ours: a staging volume, or the copy of a volume.
@@ -30,6 +32,7 @@ func Claim(in ClaimInput) *corev1.PersistentVolumeClaim {
 			AccessModes:      in.AccessModes,
 			StorageClassName: in.StorageClassName,
 			VolumeMode:       ptr.To(in.VolumeMode),
+			VolumeName:       in.VolumeName,
 			Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: in.Size},
 			},
@@ -44,6 +47,18 @@ func Claim(in ClaimInput) *corev1.PersistentVolumeClaim {
 		claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: in.FromClaim}
 	}
 	return claim
+}
+
+// ClaimFor is a claim of ours for a volume that exists.
+func ClaimFor(child Child, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
+	return Claim(ClaimInput{
+		Child:            child,
+		StorageClassName: ptr.To(pv.Spec.StorageClassName),
+		AccessModes:      pv.Spec.AccessModes,
+		VolumeMode:       ptr.Deref(pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem),
+		Size:             pv.Spec.Capacity[corev1.ResourceStorage],
+		VolumeName:       pv.Name,
+	})
 }
 
 // SnapshotInput is all that a snapshot of ours depends on.

@@ -44,6 +44,8 @@ type Options struct {
 	StartJitter time.Duration
 	// RetryDelay is the first pause after a failure; it doubles up to RetryDelayMax.
 	RetryDelay, RetryDelayMax time.Duration
+	// FenceSettle is how long a volume that was taken from a claim is watched for a late user.
+	FenceSettle time.Duration
 }
 
 // Serves tells whether resources of a namespace are this controller's.

@@ -37,6 +37,9 @@ type DestinationReconciler struct {
 // +kubebuilder:rbac:groups=volferry.io,resources=destinations/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=services;secrets,verbs=get;list;watch;create;patch;delete,namespace=volferry-system
 
+// A mover of the vault is ended by its pod's deadline, so that its result stays.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=patch,namespace=volferry-system
+
 // destinationRun is one reconcile of one Destination.
 type destinationRun struct {
 	*DestinationReconciler
@@ -99,8 +102,15 @@ func (r *destinationRun) steps(ctx context.Context) error {
 	}
 	r.destination.Status.ObservedUID = string(r.destination.UID)
 	r.destination.Status.ObservedGeneration = r.destination.Generation
+	if err := r.accept(ctx); err != nil {
+		return err
+	}
+	if r.destination.Status.Promotion != nil {
+		return r.promotion(ctx)
+	}
+	// A promotion waits neither for a key nor for an image that is just being made, hence the first look at it.
 	for _, step := range []func(context.Context) error{
-		r.accept, r.ensureKey, r.ensureStaging, r.ensureService, r.finishImage, r.pruneImages, r.listen,
+		r.considerPromotion, r.ensureKey, r.ensureStaging, r.ensureService, r.finishImage, r.pruneImages, r.considerPromotion, r.listen,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -134,6 +144,11 @@ func (r *destinationRun) summarize(err error) {
 		r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonNoSyncYet, "no transfer has completed yet")
 	}
 	switch {
+	case status.Promotion != nil:
+		status.Phase = map[v1alpha1.PromotionState]v1alpha1.DestinationPhase{
+			v1alpha1.PromotionPromoting: v1alpha1.DestinationPromoting, v1alpha1.PromotionPromoted: v1alpha1.DestinationPrimary,
+			v1alpha1.PromotionDemoting: v1alpha1.DestinationDemoting,
+		}[status.Promotion.State]
 	case r.set.Reason(v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening,
 		r.set.Reason(v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonSyncInProgress:
 		status.Phase = v1alpha1.DestinationListening
@@ -152,7 +167,7 @@ func (r *destinationRun) accept(ctx context.Context) error {
 		return err
 	}
 	r.params, err = params.ParseDestination(r.destination.Spec.Parameters, params.Options{
-		PrivilegedMovers: r.privileged,
+		PrivilegedMovers: r.privileged, Adopting: r.destination.Spec.Adopt != nil,
 	})
 	if err != nil {
 		return r.reject(ctx, rejectionReason(err), err.Error())
@@ -175,6 +190,11 @@ func (r *destinationRun) reject(ctx context.Context, reason, message string) err
 	if mover.job != nil && mover.finished() {
 		// What it has received is taken in once the resource is accepted again.
 		return errStalled
+	}
+	if mover.job != nil {
+		if err := r.noteListener(ctx, mover); err != nil {
+			return err
+		}
 	}
 	if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet)); err != nil {
 		return err

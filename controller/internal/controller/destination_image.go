@@ -188,17 +188,24 @@ func (r *destinationRun) makeClone(ctx context.Context, name string, annotations
 
 // refuseLateBinding says that a clone will never be there: its class waits for a pod, and an image has none.
 func (r *destinationRun) refuseLateBinding(ctx context.Context) error {
-	class := &storagev1.StorageClass{}
 	name := ptr.Deref(r.staging.Spec.StorageClassName, "")
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer {
+	if late, err := r.bindsLate(ctx, name); err != nil {
+		return err
+	} else if late {
 		return r.missing(v1alpha1.ReasonStorageClassNotFound, fmt.Sprintf(
 			"StorageClass %s binds only when a pod uses the claim, so a clone never becomes ready; set copyMethod to Snapshot or Direct, "+
 				"or use a class with volumeBindingMode Immediate", name))
 	}
 	return nil
+}
+
+// bindsLate tells whether a class waits for the first pod.
+func (r *destinationRun) bindsLate(ctx context.Context, name string) (bool, error) {
+	class := &storagev1.StorageClass{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
 }
 
 // pruneImages removes what is more than the user keeps, oldest first, once a newer image is ready. One that a promotion
@@ -269,7 +276,12 @@ func (r *destinationRun) drop(ctx context.Context, object client.Object) error {
 // finalize removes everything of an unpromoted Destination from the vault; the staging volume only if the user does not
 // want to keep it.
 func (r *destinationRun) finalize(ctx context.Context) error {
-	if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet)); err != nil {
+	for _, name := range []string{r.childSet, names.Guard(r.childSet), names.Restored(r.childSet)} {
+		if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(name)); err != nil {
+			return err
+		}
+	}
+	if err := r.leaveVolume(ctx); err != nil {
 		return err
 	}
 	if err := r.removeImages(ctx, func(string, string) bool { return false }); err != nil {
@@ -282,10 +294,27 @@ func (r *destinationRun) finalize(ctx context.Context) error {
 	}
 	if r.destination.Spec.DeletionPolicy == v1alpha1.DeletionRetain {
 		r.note(r.destination, corev1.EventTypeNormal, "VolumeRetained", "Finalize", "staging claim %s stays in the vault", r.childSet)
-	} else if err := r.awaitGone(ctx, r.destination, &corev1.PersistentVolumeClaim{}, r.key(r.childSet)); err != nil {
+	} else if err := r.removeStaging(ctx); err != nil {
 		return err
 	}
 	r.shown.forget(r.destination.UID)
 	r.pruned.Delete(r.destination.UID)
 	return r.release(ctx, r.destination)
+}
+
+// removeStaging deletes the staging claim. The volume goes with it, unless it was a user's once: those are at Retain.
+func (r *destinationRun) removeStaging(ctx context.Context) error {
+	claim, err := r.findClaim(ctx, r.key(r.childSet))
+	if err != nil || claim == nil {
+		return err
+	}
+	pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+	if err != nil {
+		return err
+	}
+	if pv != nil && claim.DeletionTimestamp.IsZero() && pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] != "" {
+		r.note(r.destination, corev1.EventTypeNormal, "VolumeRetained", "Finalize",
+			"volume %s was a claim's of this namespace once and stays, with policy Retain", pv.Name)
+	}
+	return r.awaitGone(ctx, r.destination, claim, r.key(r.childSet))
 }

@@ -32,24 +32,15 @@ func (r *destinationRun) ensureKey(ctx context.Context) error {
 	if r.params.KeySecret == "" {
 		return r.ensureOwnKey(ctx)
 	}
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: r.destination.Namespace, Name: r.params.KeySecret}
-	switch err := r.APIReader.Get(ctx, key, secret); {
-	case apierrors.IsNotFound(err):
-		return r.missing(v1alpha1.ReasonSecretNotFound, fmt.Sprintf("secret %s does not exist", key.Name))
-	case apierrors.IsForbidden(err):
-		return r.missing(v1alpha1.ReasonSecretForbidden, fmt.Sprintf(
-			"the controller may not read secret %s; bind ClusterRole volferry-secret-reader to it in this namespace, see docs/controller.md", key.Name))
-	case err != nil:
+	id, psk, lack, err := r.userKey(ctx, r.destination.Namespace, r.params.KeySecret)
+	if err != nil {
 		return err
 	}
-	id, psk := trimmed(secret.Data["id"]), trimmed(secret.Data["psk"])
-	if !keyIDPattern.MatchString(id) || !keyPattern.MatchString(psk) {
-		return r.missing(v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
-			"secret %s is not usable: it needs `id`, a word, and `psk`, at least 32 hex digits", key.Name))
+	if lack != nil {
+		return r.missing(lack.reason, lack.message)
 	}
 	existing := &corev1.Secret{}
-	err := r.APIReader.Get(ctx, r.key(r.childSet), existing)
+	err = r.APIReader.Get(ctx, r.key(r.childSet), existing)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -60,6 +51,29 @@ func (r *destinationRun) ensureKey(ctx context.Context) error {
 	}
 	r.useKey(id, psk)
 	return nil
+}
+
+// lacking is something that has to appear, in the words of a condition.
+type lacking struct{ reason, message string }
+
+// userKey reads the key in a user's Secret.
+func (b *base) userKey(ctx context.Context, namespace, name string) (id, psk string, lack *lacking, err error) {
+	secret := &corev1.Secret{}
+	switch err := b.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); {
+	case apierrors.IsNotFound(err):
+		return "", "", &lacking{v1alpha1.ReasonSecretNotFound, fmt.Sprintf("secret %s does not exist", name)}, nil
+	case apierrors.IsForbidden(err):
+		return "", "", &lacking{v1alpha1.ReasonSecretForbidden, fmt.Sprintf(
+			"the controller may not read secret %s; bind ClusterRole volferry-secret-reader to it in this namespace, see docs/controller.md", name)}, nil
+	case err != nil:
+		return "", "", nil, err
+	}
+	id, psk = trimmed(secret.Data["id"]), trimmed(secret.Data["psk"])
+	if !keyIDPattern.MatchString(id) || !keyPattern.MatchString(psk) {
+		return "", "", &lacking{v1alpha1.ReasonSecretNotFound, fmt.Sprintf(
+			"secret %s is not usable: it needs `id`, a word, and `psk`, at least 32 hex digits", name)}, nil
+	}
+	return id, psk, nil, nil
 }
 
 // ensureOwnKey makes a key if there is none. It is created and not applied: an existing key is never replaced.

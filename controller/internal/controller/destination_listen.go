@@ -28,9 +28,12 @@ func (r *destinationRun) listen(ctx context.Context) error {
 	}
 	if r.destination.Spec.Paused {
 		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPaused, "spec.paused is set; nobody listens")
-		return r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(r.childSet))
+		return r.endListener(ctx, false)
 	}
 	if err := r.pauseAfterFailure(ctx); err != nil {
+		return err
+	}
+	if err := r.endOther(ctx); err != nil {
 		return err
 	}
 	if err := r.markDirty(ctx); err != nil {
@@ -42,6 +45,9 @@ func (r *destinationRun) listen(ctx context.Context) error {
 		if errors.As(err, &wait) {
 			r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "nobody listens yet: waiting for "+wait.what)
 		}
+		return err
+	}
+	if err := r.noteListener(ctx, mover); err != nil {
 		return err
 	}
 	if !mover.finished() {
@@ -57,6 +63,9 @@ func (r *destinationRun) listen(ctx context.Context) error {
 func (r *destinationRun) takeIn(ctx context.Context) (done bool, err error) {
 	mover, err := r.findJob(ctx, r.key(r.childSet))
 	if err != nil || mover.job == nil || !names.Deletable(mover.job, r.destination) {
+		return false, err
+	}
+	if err := r.noteListener(ctx, mover); err != nil {
 		return false, err
 	}
 	if !mover.finished() {
@@ -95,6 +104,28 @@ func (r *destinationRun) markDirty(ctx context.Context) error {
 		return nil
 	}
 	r.destination.Status.Staging.Dirty = true
+	return r.persist(ctx)
+}
+
+// endOther ends a listener that was made from other inputs, so that it says what it did.
+func (r *destinationRun) endOther(ctx context.Context) error {
+	mover, err := r.findJob(ctx, r.key(r.childSet))
+	if err != nil || mover.job == nil || mover.finished() || sameJob(mover.job, build.Job(r.jobInput())) {
+		return err
+	}
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "nobody listens yet: another listener comes to its end")
+	return r.endListener(ctx, false)
+}
+
+// noteListener puts on record which Job the volume was marked dirty for. It comes before that Job can be replaced by
+// another one, so that no other is ever taken for it.
+func (r *destinationRun) noteListener(ctx context.Context, mover moverJob) error {
+	staging := r.destination.Status.Staging
+	current := mover.job.Annotations[build.AnnotationAttempt] == r.attempt() && mover.job.DeletionTimestamp.IsZero()
+	if staging == nil || !staging.Dirty || staging.Listener != "" || !current {
+		return nil
+	}
+	staging.Listener = string(mover.job.UID)
 	return r.persist(ctx)
 }
 
@@ -144,13 +175,7 @@ func (r *destinationRun) jobInput() build.JobInput {
 	if status.Lineage != nil {
 		transfer.Epoch, transfer.Seq, transfer.SourceVolumeID = status.Lineage.Epoch, status.Lineage.Seq, status.Lineage.SourceVolumeID
 	}
-	failures := int32(0)
-	if status.Retry != nil {
-		failures = status.Retry.Failures
-	}
-	received := ""
 	if status.LastReceived != nil {
-		received = status.LastReceived.JobUID
 		transfer.Attempt = status.LastReceived.AttemptID
 	}
 	return build.JobInput{
@@ -164,10 +189,22 @@ func (r *destinationRun) jobInput() build.JobInput {
 		VolumeMode:    r.params.VolumeMode,
 		SecretName:    r.childSet,
 		SecretVersion: r.keyVersion,
-		Attempt:       fmt.Sprintf("after %s, %d failures", received, failures),
+		Attempt:       r.attempt(),
 		Privileged:    r.privileged,
 		Pod:           r.params.Common,
 	}
+}
+
+// attempt tells one listener from the next.
+func (r *destinationRun) attempt() string {
+	received, failures := "", int32(0)
+	if last := r.destination.Status.LastReceived; last != nil {
+		received = last.JobUID
+	}
+	if retry := r.destination.Status.Retry; retry != nil {
+		failures = retry.Failures
+	}
+	return fmt.Sprintf("after %s, %d failures", received, failures)
 }
 
 // watchListener says whether the listener is ready, and shows the progress of a transfer.
@@ -210,7 +247,7 @@ func (r *destinationRun) received(ctx context.Context, mover moverJob, result *m
 		}
 		status.PeerSize = sizeOf(peer.Size)
 	}
-	status.Staging.Dirty = false
+	status.Staging.Dirty, status.Staging.Cut, status.Staging.Listener = false, false, ""
 	status.Retry = nil
 	status.MethodStatus = withoutProgress(status.MethodStatus)
 	r.report("bytesReceived", fmt.Sprint(bytes))
@@ -246,6 +283,7 @@ func (r *destinationRun) receiveFailed(ctx context.Context, mover moverJob, resu
 	retry.Permanent = mover.permanent(result)
 	retry.NextAttempt = nil
 	retry.Capacity = status.Staging.Capacity
+	r.judgeListener(mover)
 	if !retry.Permanent {
 		retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(retry.Failures))}
 	}

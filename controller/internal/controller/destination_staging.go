@@ -27,8 +27,13 @@ func (r *destinationRun) ensureStaging(ctx context.Context) error {
 		return err
 	}
 	status := &r.destination.Status
-	if apierrors.IsNotFound(err) {
-		if status.LatestImage != nil || status.LastReceived != nil {
+	switch never := status.LatestImage == nil && status.LastReceived == nil; {
+	case status.Fence != nil, apierrors.IsNotFound(err) && never && r.destination.Spec.Adopt != nil:
+		if claim, err = r.adoptVolume(ctx); err != nil {
+			return err
+		}
+	case apierrors.IsNotFound(err):
+		if !never {
 			return r.missing(v1alpha1.ReasonStagingMissing, fmt.Sprintf(
 				"staging claim %s is gone although transfers were received into it; restore it, or make a new Destination", r.childSet))
 		}
@@ -39,14 +44,19 @@ func (r *destinationRun) ensureStaging(ctx context.Context) error {
 	if _, err := takeOver(ctx, r.Client, r.destination, claim); err != nil {
 		return err
 	}
+	if err := r.fitsAdopted(ctx, claim); err != nil {
+		return err
+	}
 	if err := r.growStaging(ctx, claim); err != nil {
 		return err
 	}
 	r.staging = claim
-	status.Staging = &v1alpha1.StagingVolume{
-		PVName: claim.Spec.VolumeName,
-		Dirty:  status.Staging != nil && status.Staging.Dirty,
+	staging := v1alpha1.StagingVolume{}
+	if status.Staging != nil {
+		staging = *status.Staging
 	}
+	staging.PVName, staging.Capacity = claim.Spec.VolumeName, nil
+	status.Staging = &staging
 	if capacity, there := claim.Status.Capacity[corev1.ResourceStorage]; there {
 		status.Staging.Capacity = ptr.To(capacity)
 	}

@@ -16,6 +16,11 @@ func (r *sourceRun) measure() {
 	metrics.SetOutOfSync(r.labels(), r.outOfSync())
 	metrics.SetPermanentlyFailed(r.labels(), status.Retry != nil && status.Retry.Permanent)
 	metrics.SetSourceInfo(r.labels(), r.source.Spec.Source)
+	phase := ""
+	if status.FinalSync != nil {
+		phase = status.FinalSync.Phase
+	}
+	metrics.SetFinalSyncPhase(r.labels(), phase)
 }
 
 // outOfSync tells whether the replica is older than the user asked for: tries have failed, or two ticks have passed since
@@ -28,7 +33,7 @@ func (r *sourceRun) outOfSync() bool {
 	if status.Retry != nil && status.Retry.Failures > 0 {
 		return true
 	}
-	if r.schedule == nil || r.source.Spec.Paused {
+	if r.schedule == nil || status.FinalSync != nil || r.source.Spec.Paused {
 		return false
 	}
 	since := r.source.CreationTimestamp.Time
@@ -49,5 +54,6 @@ func (r *destinationRun) measure() {
 	if status.LastReceived != nil && status.LastReceived.Time != nil {
 		metrics.SetLastSuccess(r.labels(), status.LastReceived.Time.Time)
 	}
+	metrics.SetPromoted(r.labels(), status.Promotion != nil && status.Promotion.State == v1alpha1.PromotionPromoted)
 	metrics.SetPermanentlyFailed(r.labels(), status.Retry != nil && status.Retry.Permanent)
 }

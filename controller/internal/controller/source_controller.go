@@ -138,6 +138,9 @@ func (r *sourceRun) steps(ctx context.Context) error {
 	if err := r.accept(ctx); err != nil {
 		return r.interrupted(ctx, err)
 	}
+	if usual, err := r.finalSync(ctx); !usual || err != nil {
+		return err
+	}
 	if err := r.findVolume(ctx); err != nil {
 		return r.interrupted(ctx, err)
 	}
@@ -194,6 +197,12 @@ func (r *sourceRun) persist(ctx context.Context) error {
 func (r *sourceRun) summarize(err error) {
 	status := &r.source.Status
 	switch {
+	case status.FinalSync != nil && status.FinalSync.Completed != nil:
+		status.Phase = v1alpha1.SourceFenced
+	case status.FinalSync != nil && status.FinalSync.Phase != v1alpha1.ReasonVolumeGone && !(status.Retry != nil && status.Retry.Permanent):
+		status.Phase = v1alpha1.SourceFinalSync
+	case status.FinalSync != nil:
+		status.Phase = v1alpha1.SourceError
 	case status.ActiveSync != nil:
 		status.Phase = v1alpha1.SourceSyncing
 	case r.set.Reason(v1alpha1.ConditionAccepted) != v1alpha1.ReasonAccepted, status.Retry != nil && status.Retry.Permanent:

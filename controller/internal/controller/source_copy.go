@@ -42,6 +42,14 @@ func (r *sourceRun) child() build.Child {
 	return build.Child{Kind: "Source", Owner: r.source, Namespace: r.source.Namespace, Name: r.childSet, Set: r.childSet}
 }
 
+// moverKey is where the mover of the active sync is.
+func (r *sourceRun) moverKey() client.ObjectKey {
+	if active := r.source.Status.ActiveSync; active != nil && active.FinalSyncID != "" {
+		return r.finalObject()
+	}
+	return client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}
+}
+
 // copy keeps a point in time of the volume, for a sync whose tries all read the same.
 func (r *sourceRun) copy(ctx context.Context) error {
 	switch r.params.CopyMethod {
@@ -173,6 +181,10 @@ func (r *sourceRun) copyClaim(ctx context.Context, from func(*build.ClaimInput))
 // copyThere tells whether the claim that the mover mounts exists. The method may have been edited since the copy was made,
 // or somebody may have deleted it: then the sync begins anew.
 func (r *sourceRun) copyThere(ctx context.Context) (bool, error) {
+	if r.source.Status.ActiveSync.FinalSyncID != "" {
+		// The fenced volume is read in place. Without its claim the final sync waits and does not begin anew.
+		return true, nil
+	}
 	if r.params.CopyMethod == params.CopyDirect {
 		return true, nil
 	}
@@ -221,15 +233,18 @@ func (r *sourceRun) missing(reason, message string) error {
 }
 
 func (r *sourceRun) volumeMode() corev1.PersistentVolumeMode {
-	return ptr.Deref(r.claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	return corev1.PersistentVolumeMode(r.source.Status.SourceVolume.VolumeMode)
 }
 
 // removeChildren deletes the mover and the copies, in the order in which they use each other.
 func (r *sourceRun) removeChildren(ctx context.Context) error {
-	key := client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}
-	if err := r.awaitGone(ctx, r.source, &batchv1.Job{}, key); err != nil {
+	if err := r.awaitGone(ctx, r.source, &batchv1.Job{}, r.moverKey()); err != nil {
 		return err
 	}
+	if active := r.source.Status.ActiveSync; active != nil && active.FinalSyncID != "" {
+		return nil // it made no copy
+	}
+	key := client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}
 	if err := r.awaitGone(ctx, r.source, &corev1.PersistentVolumeClaim{}, key); err != nil {
 		return err
 	}

@@ -97,12 +97,11 @@ func (r *sourceRun) move(ctx context.Context) error {
 
 // dropUnstarted removes the Job of a try that was given up before its mover started: it must not start without a place.
 func (r *sourceRun) dropUnstarted(ctx context.Context) error {
-	key := client.ObjectKey{Namespace: r.source.Namespace, Name: r.childSet}
-	old, err := r.findJob(ctx, key)
+	old, err := r.findJob(ctx, r.moverKey())
 	if err != nil || old.job == nil || old.finished() {
 		return err
 	}
-	return r.awaitGone(ctx, r.source, &batchv1.Job{}, key)
+	return r.awaitGone(ctx, r.source, &batchv1.Job{}, r.moverKey())
 }
 
 // jobInput of this try.
@@ -115,6 +114,7 @@ func (r *sourceRun) jobInput(ctx context.Context) (build.JobInput, error) {
 		Attempt:        active.AttemptID,
 		SourceVolumeID: recorded.HandleHash,
 		Acknowledge:    r.source.Spec.Acknowledge,
+		FinalSyncID:    active.FinalSyncID,
 	}
 	if r.source.Status.Lineage != nil {
 		transfer.Epoch = r.source.Status.Lineage.Epoch
@@ -135,6 +135,13 @@ func (r *sourceRun) jobInput(ctx context.Context) (build.JobInput, error) {
 		Attempt:     fmt.Sprintf("%s@%d/%d", active.AttemptID, active.Start.UnixMicro(), active.Try),
 		Privileged:  r.privileged,
 		Pod:         r.params.Common,
+	}
+	if active.FinalSyncID != "" {
+		// The vault has the volume, a copy of the key, and service accounts of its own.
+		input.Child = r.finalChild()
+		input.ClaimName, input.SecretName = input.Child.Name, input.Child.Name
+		input.Pod.MoverServiceAccount = ""
+		return input, nil
 	}
 	if r.params.CopyMethod == params.CopyDirect {
 		input.ClaimName = r.claim.Name
@@ -206,6 +213,9 @@ func (r *sourceRun) succeeded(ctx context.Context, result *moverresult.Result) e
 		"protocol":      result.Protocol,
 	})
 	acknowledge(status, active.Requests)
+	if active.FinalSyncID != "" && status.FinalSync != nil {
+		status.FinalSync.Phase, status.FinalSync.Completed = v1alpha1.ReasonCompleted, &metav1.Time{Time: r.now}
+	}
 	r.set.True(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonVerified, "the peer has confirmed the transfer")
 	if err := r.endSync(ctx, outcomeSucceeded); err != nil {
 		return err
@@ -213,6 +223,9 @@ func (r *sourceRun) succeeded(ctx context.Context, result *moverresult.Result) e
 	metrics.Success(r.labels(), r.now, duration, result.WireSent, result.MatchedBytes)
 	r.note(r.source, corev1.EventTypeNormal, "TransferCompleted", "EndSync",
 		"sync %d: %d bytes sent, %d bytes matched, in %s", active.Seq, result.WireSent, result.MatchedBytes, duration)
+	if active.FinalSyncID != "" {
+		r.note(r.source, corev1.EventTypeNormal, "FinalSyncCompleted", "EndSync", "final sync %s: the peer has the last state", active.FinalSyncID)
+	}
 	return nil
 }
 

@@ -47,16 +47,8 @@ func (r *sourceRun) giveBackPolicy(ctx context.Context, pv *corev1.PersistentVol
 	if original == "" {
 		return nil
 	}
-	list := &v1alpha1.SourceList{}
-	if err := r.APIReader.List(ctx, list, client.InNamespace(r.source.Namespace)); err != nil {
-		return fmt.Errorf("look for other Sources of volume %s: %w", pv.Name, err)
-	}
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID != r.source.UID && other.DeletionTimestamp.IsZero() && other.Status.SourceVolume != nil &&
-			other.Status.SourceVolume.PVName == pv.Name && ptr.Deref(other.Spec.RetainSourceVolume, true) {
-			return nil
-		}
+	if needed, err := r.retainedBySource(ctx, r.source.Namespace, pv.Name, r.source.UID); needed || err != nil {
+		return err
 	}
 	return r.patchPolicy(ctx, pv, corev1.PersistentVolumeReclaimPolicy(original), "")
 }
@@ -89,7 +81,13 @@ func (r *sourceRun) leaveVolume(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("read volume %s: %w", name, err)
 	}
-	if pv.Status.Phase != corev1.VolumeReleased {
+	if reference := pv.Spec.ClaimRef; reference != nil && reference.Namespace == r.Options.VaultNamespace {
+		return nil // a Destination has it by now
+	}
+	if there, err := r.claimed(ctx, pv); err != nil || there {
+		if err != nil {
+			return err
+		}
 		return r.giveBackPolicy(ctx, pv)
 	}
 	// Its claim is gone: with the policy Delete the provisioner would remove the data at once. Whoever deleted the claim
@@ -101,9 +99,23 @@ func (r *sourceRun) leaveVolume(ctx context.Context, name string) error {
 	return nil
 }
 
+// claimed tells whether the claim that a volume refers to is there. With the policy Delete the end of that claim is the end
+// of the volume, so without one no volume gets that policy.
+func (b *base) claimed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	reference := pv.Spec.ClaimRef
+	if reference == nil {
+		return false, nil
+	}
+	claim, err := b.findClaim(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name})
+	return claim != nil && claim.UID == reference.UID, err
+}
+
 // finalize stops what runs, removes the copies, and gives the volume its policy back.
 func (r *sourceRun) finalize(ctx context.Context) error {
 	if err := r.removeChildren(ctx); err != nil {
+		return err
+	}
+	if err := r.leaveFence(ctx); err != nil {
 		return err
 	}
 	if recorded := r.source.Status.SourceVolume; recorded != nil {

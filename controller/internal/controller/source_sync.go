@@ -29,6 +29,10 @@ const (
 
 // start begins a sync if one is due. It is on record before anything is done for it.
 func (r *sourceRun) start(ctx context.Context) error {
+	if r.source.Spec.FinalSync != nil {
+		r.Limiter.Release(client.ObjectKeyFromObject(r.source))
+		return lookAgain("the final sync", time.Millisecond)
+	}
 	if r.source.Spec.Paused {
 		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPaused, "spec.paused is set; requests are remembered")
 		r.Limiter.Release(client.ObjectKeyFromObject(r.source))

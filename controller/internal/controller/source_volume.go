@@ -37,6 +37,9 @@ func (r *sourceRun) findVolume(ctx context.Context) error {
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, pv); err != nil {
 		return fmt.Errorf("read the volume of claim %s: %w", key.Name, err)
 	}
+	if !boundTo(claim, pv) {
+		return r.dormant(fmt.Sprintf("volume %s of claim %s is in other hands: it was taken into the vault", pv.Name, key.Name))
+	}
 	r.claim = claim
 	return r.recordVolume(ctx, pv)
 }
@@ -69,6 +72,13 @@ func (r *sourceRun) dormant(message string) error {
 func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolume) error {
 	identity := volume.Of(pv)
 	known := r.source.Status.SourceVolume
+	promoted := r.takeLineage(pv)
+	if promoted && known != nil && known.HandleHash != identity.HandleHash {
+		if err := r.leaveVolume(ctx, known.PVName); err != nil {
+			return err
+		}
+		known = nil
+	}
 	if known != nil && known.HandleHash != "" && known.HandleHash != identity.HandleHash {
 		token := build.Hash([]string{known.HandleHash, identity.HandleHash, string(r.source.UID)})[:12]
 		if !slices.Contains(r.source.Spec.Acknowledge, token) {
@@ -99,6 +109,26 @@ func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolum
 		r.set.Unknown(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonNotContacted, "no sync has reached the peer yet")
 	}
 	return nil
+}
+
+// takeLineage goes on from where a promotion of this volume put it: a later epoch than the Source's own. What was refused
+// before then is of the past.
+func (r *sourceRun) takeLineage(pv *corev1.PersistentVolume) bool {
+	status := &r.source.Status
+	lineage := volume.LineageOf(pv)
+	own := ""
+	if status.Lineage != nil {
+		own = status.Lineage.Epoch
+	}
+	if lineage == nil || volume.EpochCounter(lineage.Epoch) <= volume.EpochCounter(own) {
+		return false
+	}
+	status.Lineage = &v1alpha1.SourceLineage{Lineage: *lineage}
+	if status.ActiveSync == nil {
+		status.Retry = nil
+	}
+	r.set.Unknown(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonNotContacted, "the volume was promoted; no sync has reached the peer since")
+	return true
 }
 
 func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.PersistentVolume, token string) error {

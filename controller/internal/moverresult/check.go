@@ -33,6 +33,9 @@ func (w *wire) check() error {
 	if math.IsNaN(w.ElapsedS) || w.ElapsedS < 0 || w.ElapsedS > math.MaxInt64/1e9 {
 		return errors.New("elapsed_s is out of range")
 	}
+	if w.Sessions != nil && *w.Sessions < 0 {
+		return errors.New("sessions is negative")
+	}
 	if err := w.checkWords(); err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (w *wire) result() *Result {
 		Message: OneLine(w.Message, maxMessage), Seq: w.Seq, Attempt: w.Attempt, FinalSyncID: w.FinalSyncID,
 		FilesTotal: w.FilesTotal, FilesTransferred: w.FilesTransferred,
 		BytesTotal: w.BytesTotal, LiteralBytes: w.LiteralBytes, MatchedBytes: w.MatchedBytes, ZeroBytes: w.ZeroBytes,
-		WireSent: w.WireSent, WireReceived: w.WireReceived, ErrorCount: w.ErrorCount, OwnerSkipped: w.OwnerSkipped,
+		WireSent: w.WireSent, WireReceived: w.WireReceived, ErrorCount: w.ErrorCount, OwnerSkipped: w.OwnerSkipped, Sessions: w.Sessions,
 		ElapsedSeconds: w.ElapsedS, EngineVersion: w.EngineVersion, Protocol: w.Protocol, Token: w.Token, Peer: w.Peer,
 		LogTail: cleanTail(w.LogTail),
 	}

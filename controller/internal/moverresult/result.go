@@ -64,8 +64,10 @@ type Result struct {
 	BytesTotal, LiteralBytes, MatchedBytes, ZeroBytes int64
 	WireSent, WireReceived                            int64
 	ErrorCount, OwnerSkipped                          int64
-	ElapsedSeconds                                    float64
-	EngineVersion, Protocol                           string
+	// Sessions that passed the identity check; nil where the mover does not tell. A destination with none wrote nothing.
+	Sessions                *int64
+	ElapsedSeconds          float64
+	EngineVersion, Protocol string
 	// Token permits the conflict that was refused, once acknowledged: 12 hex digits or empty.
 	Token string
 	// Peer is how the other end introduced itself; nil if it did not.
@@ -117,6 +119,7 @@ type wire struct {
 	ElapsedS         float64   `json:"elapsed_s"`
 	ErrorCount       int64     `json:"error_count"`
 	OwnerSkipped     int64     `json:"owner_skipped"`
+	Sessions         *int64    `json:"sessions"`
 	EngineVersion    string    `json:"engine_version"`
 	Protocol         string    `json:"protocol"`
 	Token            string    `json:"token"`

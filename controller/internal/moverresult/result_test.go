@@ -144,6 +144,19 @@ func TestUnknownFieldsAreSkipped(t *testing.T) {
 	}
 }
 
+// How many sessions there were is known only where the mover says so.
+func TestSessions(t *testing.T) {
+	for value, want := range map[any]int64{nil: -1, 0: 0, 3: 3} {
+		got, err := Parse(line(t, map[string]any{"sessions": value}))
+		if err != nil || (got.Sessions == nil) != (want < 0) || got.Sessions != nil && *got.Sessions != want {
+			t.Errorf("sessions %v: %v, %v", value, got, err)
+		}
+	}
+	if _, err := Parse(line(t, map[string]any{"sessions": -1})); err == nil {
+		t.Error("a negative number is taken")
+	}
+}
+
 // The samples in docs/ are those that the mover's own tests hold it to; those in testdata/ add other outcomes.
 func TestSamples(t *testing.T) {
 	shared := files(t, "../../../docs/samples/mover/result.*.json")

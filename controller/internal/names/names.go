@@ -28,6 +28,15 @@ func Destination(namespace, name string) string {
 	return child("dst", "Destination", namespace, name)
 }
 
+// FinalSync is the name of the vault's children of a Source whose volume was taken for its final sync.
+func FinalSync(namespace, name string) string { return child("fin", "Source", namespace, name) }
+
+// Restored is the name of the claim into which an image is restored to be promoted.
+func Restored(destination string) string { return destination + "-new" }
+
+// Guard is the name of the mover that refuses a Source while the Destination is promoted.
+func Guard(destination string) string { return destination + "-guard" }
+
 // Image is the name of an image of the staging volume, unique to the receive Job whose transfer it holds.
 func Image(destination string, jobUID string) string {
 	sum := sha256.Sum256([]byte(jobUID))

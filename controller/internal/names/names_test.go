@@ -16,6 +16,7 @@ func TestChildNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{
 		Source("ns", "a"), Destination("ns", "a"), Source("ns", "b"), Source("n", "sa"), Source(long, long),
+		FinalSync("ns", "a"), Restored(Destination("ns", "a")), Guard(Destination("ns", "a")),
 		Image(Destination("ns", "a"), "1"), Image(Destination("ns", "a"), "2"),
 	} {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

@@ -16,7 +16,6 @@ import (
 // Words of states that close the webhook; they belong to restores and final syncs.
 const (
 	conditionRestored = "Restored"
-	reasonFenced      = "Fenced"
 	reasonRestoring   = "Restoring"
 )
 
@@ -64,7 +63,7 @@ func closed(source *v1alpha1.Source) string {
 		restored != nil && restored.Status != metav1.ConditionTrue,
 		reason == reasonRestoring:
 		return "the Source was restored from a backup and waits"
-	case source.Spec.FinalSync != nil, reason == reasonFenced:
+	case source.Spec.FinalSync != nil, reason == v1alpha1.ReasonFenced:
 		return "the Source is in its final sync, or fenced after it"
 	}
 	return ""

@@ -137,7 +137,7 @@ func (l *launch) sort(pod *corev1.Pod, mount *corev1.VolumeMount, place string) 
 		claim := volume.PersistentVolumeClaim
 		switch {
 		case volume.Name != mount.Name:
-		case claim != nil && (mount.ReadOnly || claim.ReadOnly):
+		case claim != nil && (mount.ReadOnly || claim.ReadOnly), volume.EmptyDir != nil && mount.ReadOnly:
 			l.protected = append(l.protected, place)
 		case claim != nil:
 			l.writable = append(l.writable, place)

@@ -153,6 +153,24 @@ func TestJobRunsWhenClaimAndSecretAreThere(t *testing.T) {
 	}
 }
 
+// A pod whose deadline is brought forward is ended, and stays with what its program left.
+func TestDeadlineEndsAPod(t *testing.T) {
+	namespace := newNamespace(t)
+	job := newJob(t, namespace, "deadline", `trap 'echo ended >/dev/termination-log; exit 143' TERM; while :; do sleep 0.1; done`)
+	pod := podOf(t, job)
+	eventually(t, pod, "the pod runs", func() bool { return pod.Status.Phase == corev1.PodRunning })
+	before := pod.DeepCopy()
+	pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
+	if err := c.Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, job)
+	eventually(t, pod, "the pod's end", func() bool { return pod.Status.Phase == corev1.PodFailed })
+	if state := pod.Status.ContainerStatuses[0].State.Terminated; state == nil || state.ExitCode != 143 {
+		t.Errorf("the container ended with %+v", state)
+	}
+}
+
 func permanentCodes(job *batchv1.Job) {
 	job.Spec.BackoffLimit = ptr.To[int32](3)
 	job.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{

@@ -65,6 +65,12 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 	current := r.execution(pod)
+	if wait, limited := deadline(pod); limited && current.started() && !current.hasEnded() {
+		if wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		return r.askToEnd(pod, current), nil
+	}
 	if !current.started() {
 		if wait := time.Until(current.notBefore); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, r.reportWaiting(ctx, pod, "ContainerCreating", "delayed by the test")
@@ -77,7 +83,32 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 			return ctrl.Result{RequeueAfter: retryDelay}, r.reportWaiting(ctx, pod, not.reason, not.cause.Error())
 		}
 	}
-	return ctrl.Result{}, r.report(ctx, pod, current)
+	if err := r.report(ctx, pod, current); err != nil {
+		return ctrl.Result{}, err
+	}
+	if wait, limited := deadline(pod); limited && !finished(pod) {
+		return ctrl.Result{RequeueAfter: max(wait, retryDelay)}, nil
+	}
+	return ctrl.Result{}, nil
+}
+
+// deadline is how long a pod may still be active, where it may not be for ever.
+func deadline(pod *corev1.Pod) (time.Duration, bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
+		return 0, false
+	}
+	return time.Until(pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)), true
+}
+
+// askToEnd sends SIGTERM, and SIGKILL after the grace period. It says when to look again at a program that still runs.
+func (r *podRunner) askToEnd(pod *corev1.Pod, current *execution) ctrl.Result {
+	seconds := ptr.Deref(pod.DeletionGracePeriodSeconds, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30))
+	// A hanging or stubborn program gets no event, so look again at the end of the grace period.
+	if wait := time.Until(current.askToEnd().Add(time.Duration(seconds) * time.Second)); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}
+	}
+	current.signal(syscall.SIGKILL)
+	return ctrl.Result{RequeueAfter: retryDelay}
 }
 
 // terminate ends a pod that is being deleted as the kubelet does: SIGTERM, SIGKILL after the grace period, last
@@ -90,13 +121,7 @@ func (r *podRunner) terminate(ctx context.Context, pod *corev1.Pod) (ctrl.Result
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	case !current.hasEnded():
-		grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 30)) * time.Second
-		if wait := time.Until(current.askToEnd().Add(grace)); wait > 0 {
-			// A hanging or stubborn program gets no event, so look again at the end of the grace period.
-			return ctrl.Result{RequeueAfter: wait}, nil
-		}
-		current.signal(syscall.SIGKILL)
-		return ctrl.Result{RequeueAfter: retryDelay}, nil
+		return r.askToEnd(pod, current), nil
 	case !finished(pod):
 		if err := r.report(ctx, pod, current); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -26,8 +26,8 @@ func (w *world) inject(decide func(*corev1.Pod) nodeless.Injection) {
 }
 
 // setHooks makes the node ask the tests.
-func setHooks(snapshotDelay time.Duration) {
-	cluster.node.SetHooks(nodeless.Hooks{SnapshotDelay: snapshotDelay, Run: func(pod *corev1.Pod) nodeless.Injection {
+func (s *site) setHooks(snapshotDelay time.Duration) {
+	s.node.SetHooks(nodeless.Hooks{SnapshotDelay: snapshotDelay, Run: func(pod *corev1.Pod) nodeless.Injection {
 		parts := strings.Split(pod.Annotations[v1alpha1.AnnotationOwner], "/")
 		if len(parts) != 3 {
 			return nodeless.Injection{}

@@ -71,7 +71,7 @@ func (k *killer) isDead() bool {
 // startKilled runs a controller that is killed after its k-th write; 0: never. It returns what ends it and its killer.
 func (w *world) startKilled(after int) (stop func(), k *killer) {
 	w.Helper()
-	config := cluster.plane.Controller()
+	config := w.site.plane.Controller()
 	config.QPS, config.Burst = 200, 400
 	k = &killer{after: after}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,8 +123,26 @@ func cycle(w *world, method string, killAfter int) (writes int, killed bool) {
 	w.Helper()
 	data := w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem)
 	w.write(filepath.Join(data, "dir", "file"), 300_000)
+	k := w.startAgain(killAfter)
+	w.pair("p", "data", map[string]string{"copyMethod": method}, map[string]string{"copyMethod": method, "capacity": "8Mi"})
+	w.ask("p", "a")
+	w.served("p", "a")
+	child := names.Destination(w.namespace, "p")
+	w.eventually(60*time.Second, "the image and the next listener", func() bool {
+		d := w.destination("p").Status
+		job := &batchv1.Job{}
+		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: vault, Name: child}, job)
+		return d.LatestImage != nil && d.PendingImage == nil && d.Phase == v1alpha1.DestinationListening &&
+			reason(d.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening && err == nil && len(job.Status.Conditions) == 0
+	})
+	w.checkEnd(data, method)
+	return k.count(), k.isDead()
+}
+
+// startAgain runs a controller that is killed after its k-th write and then started again, once.
+func (w *world) startAgain(killAfter int) *killer {
+	w.Helper()
 	stop, k := w.startKilled(killAfter)
-	// Whoever is killed is started again, once.
 	restarted := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -143,22 +161,13 @@ func cycle(w *world, method string, killAfter int) (writes int, killed bool) {
 		}
 	}()
 	w.stop = func() { close(done); <-restarted; stop() }
+	return k
+}
 
-	w.pair("p", "data", map[string]string{"copyMethod": method}, map[string]string{"copyMethod": method, "capacity": "8Mi"})
-	w.ask("p", "a")
-	w.served("p", "a")
-	child := names.Destination(w.namespace, "p")
-	w.eventually(60*time.Second, "the image and the next listener", func() bool {
-		d := w.destination("p").Status
-		job := &batchv1.Job{}
-		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: vault, Name: child}, job)
-		return d.LatestImage != nil && d.PendingImage == nil && d.Phase == v1alpha1.DestinationListening &&
-			reason(d.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening && err == nil && len(job.Status.Conditions) == 0
-	})
-	w.checkEnd(data, method)
+func (k *killer) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.writes), k.dead
+	return len(k.writes)
 }
 
 // checkEnd is the one state in which every cycle ends.

@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,14 +35,34 @@ const vault = controlplane.ControllerNamespace
 const (
 	class         = "standard"
 	rigidClass    = "rigid" // cannot grow
+	lateClass     = "late"  // binds with the first pod
 	snapshotClass = "standard"
 )
 
-// cluster is shared by all tests; each has a namespace of its own.
-var cluster struct {
+// site is a control plane with a node.
+type site struct {
 	plane *controlplane.Plane
 	node  *nodeless.Node
 	admin client.Client
+}
+
+// cluster is shared by all tests; each has a namespace of its own.
+var cluster *site
+
+// otherCluster is the second site, for what happens between two; it is started by the first test that asks for it.
+var otherCluster = sync.OnceValues(func() (*site, error) { return startSite(context.Background()) })
+
+// startedOther tells whether there is a second site to stop.
+var startedOther atomic.Pointer[site]
+
+func secondSite(t *testing.T) *site {
+	t.Helper()
+	other, err := otherCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	startedOther.Store(other)
+	return other
 }
 
 func TestMain(m *testing.M) {
@@ -66,46 +89,66 @@ func runAll(m *testing.M) (code int, err error) {
 	} else {
 		ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.Level(zapcore.DPanicLevel)))
 	}
-	ctx := context.Background()
-	if cluster.plane, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
+	if cluster, err = startSite(context.Background()); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, cluster.plane.Stop()) }()
-	if err := install(ctx); err != nil {
-		return 0, err
-	}
-	// Movers run as their pods' users, with the rights that fsGroup gives them and no others.
-	if cluster.node, err = nodeless.Start(ctx, cluster.plane, nodeless.Options{Users: true}); err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, cluster.node.Stop()) }()
-	setHooks(0)
+	defer func() {
+		err = errors.Join(err, cluster.stop())
+		if other := startedOther.Load(); other != nil {
+			err = errors.Join(err, other.stop())
+		}
+	}()
 	return m.Run(), nil
 }
 
-// install what an administrator installs, and the classes of the test cluster.
-func install(ctx context.Context) error {
+func startSite(ctx context.Context) (*site, error) {
+	s := &site{}
+	var err error
+	if s.plane, err = controlplane.Start(ctx, controlplane.Options{}); err != nil {
+		return nil, err
+	}
+	if err := s.install(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	// Movers run as their pods' users, with the rights that fsGroup gives them and no others.
+	if s.node, err = nodeless.Start(ctx, s.plane, nodeless.Options{Users: true}); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	s.setHooks(0)
+	return s, nil
+}
+
+func (s *site) stop() error {
+	var err error
+	if s.node != nil {
+		err = s.node.Stop()
+	}
+	return errors.Join(err, s.plane.Stop())
+}
+
+// install what an administrator installs, and the classes of the test s.
+func (s *site) install(ctx context.Context) error {
 	root, err := controlplane.Repository()
 	if err != nil {
 		return err
 	}
-	if err := cluster.plane.InstallCRDs(filepath.Join(root, "deploy/crd/generated")); err != nil {
+	if err := s.plane.InstallCRDs(filepath.Join(root, "deploy/crd/generated")); err != nil {
 		return err
 	}
-	if err := cluster.plane.InstallSnapshotCRDs(); err != nil {
+	if err := s.plane.InstallSnapshotCRDs(); err != nil {
 		return err
 	}
 	scheme, err := app.Scheme()
 	if err != nil {
 		return err
 	}
-	if cluster.admin, err = client.New(cluster.plane.Admin(), client.Options{Scheme: scheme}); err != nil {
+	if s.admin, err = client.New(s.plane.Admin(), client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
-	if err := cluster.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: vault}}); err != nil {
+	if err := s.admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: vault}}); err != nil {
 		return err
 	}
-	if err := cluster.plane.Apply(ctx, filepath.Join(root, "deploy/rbac"), filepath.Join(root, "deploy/admission")); err != nil {
+	if err := s.plane.Apply(ctx, filepath.Join(root, "deploy/rbac"), filepath.Join(root, "deploy/admission")); err != nil {
 		return err
 	}
 	rigid := nodeless.StorageClass(rigidClass)
@@ -114,8 +157,10 @@ func install(ctx context.Context) error {
 	standard.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	snapshots := nodeless.SnapshotClass(snapshotClass)
 	snapshots.Annotations = map[string]string{"snapshot.storage.kubernetes.io/is-default-class": "true"}
-	for _, object := range []client.Object{standard, rigid, snapshots} {
-		if err := cluster.admin.Create(ctx, object); err != nil {
+	late := nodeless.StorageClass(lateClass)
+	late.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	for _, object := range []client.Object{standard, rigid, late, snapshots} {
+		if err := s.admin.Create(ctx, object); err != nil {
 			return err
 		}
 	}

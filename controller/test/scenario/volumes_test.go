@@ -95,6 +95,9 @@ func (w *world) fill(path string, offset, size int64) {
 	w.must(err)
 	w.must(file.Sync())
 	w.must(file.Close())
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		own(path)
+	}
 }
 
 // nothingShown checks that the user's namespace has the user's claim alone.
@@ -134,8 +137,8 @@ func TestImagesAreUsedOnceReady(t *testing.T) {
 	w := newWorld(t)
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	w.pair("p", "data", nil, map[string]string{"capacity": "8Mi"})
-	setHooks(4 * time.Second)
-	defer setHooks(0)
+	cluster.setHooks(4 * time.Second)
+	defer cluster.setHooks(0)
 	w.ask("p", "1")
 	w.eventually(20*time.Second, "the Source's snapshot", func() bool {
 		return w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: names.Source(w.namespace, "p")}, &snapshotv1.VolumeSnapshot{}) == nil

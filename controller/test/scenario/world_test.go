@@ -34,6 +34,7 @@ import (
 // world is one test's: a namespace, a running controller, and what it was refused.
 type world struct {
 	*testing.T
+	site          *site
 	ctx           context.Context
 	namespace     string
 	client        client.Client
@@ -50,11 +51,12 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	w := &world{
-		T: t, ctx: t.Context(), client: cluster.admin, clock: clock.RealClock{},
+		T: t, ctx: t.Context(), site: cluster, clock: clock.RealClock{},
 		namespace: strings.ToLower(strings.NewReplacer("_", "-", "/", "-", "#", "-").Replace(t.Name())) + fmt.Sprintf("-%04x", rand.N(1<<16)),
 		options: app.Options{
 			Options: controller.Options{
 				VaultNamespace: vault, MoverImage: "volferry:test", RetryDelay: 500 * time.Millisecond, RetryDelayMax: 4 * time.Second,
+				FenceSettle: 2 * time.Second,
 			},
 			Workers: 4, MetricsAddress: "0", HealthAddress: "0", WebhookAddress: "0",
 		},
@@ -63,10 +65,11 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		w.namespace = w.namespace[len(w.namespace)-63:]
 		w.namespace = strings.TrimLeft(w.namespace, "-")
 	}
-	w.options.Namespaces = []string{w.namespace}
 	for _, f := range change {
 		f(w)
 	}
+	w.client = w.site.admin
+	w.options.Namespaces = []string{w.namespace}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 	if !w.idle {
 		w.startController()
@@ -78,7 +81,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 // startController runs the controller until stop is called.
 func (w *world) startController() {
 	w.Helper()
-	config := cluster.plane.Controller()
+	config := w.site.plane.Controller()
 	config.QPS, config.Burst = 200, 400
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &forbiddenCounter{next, w} })
 	w.stop = w.run(config)
@@ -278,7 +281,7 @@ func (w *world) path(namespace, name string) string {
 	var path string
 	w.eventually(20*time.Second, "the volume of claim "+name, func() bool {
 		var err error
-		path, err = cluster.node.ClaimPath(w.ctx, namespace, name)
+		path, err = w.site.node.ClaimPath(w.ctx, namespace, name)
 		return err == nil
 	})
 	return path
@@ -299,6 +302,15 @@ func (w *world) write(path string, size int) {
 	}
 	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
 	w.must(os.WriteFile(path, content, 0o644))
+	own(path)
+}
+
+// own gives a file and its folder to the user that movers run as, as if the application ran as that user. Without root they
+// are already.
+func own(path string) {
+	if os.Geteuid() == 0 {
+		_, _ = os.Chown(path, 10001, 10001), os.Chown(filepath.Dir(path), 10001, 10001)
+	}
 }
 
 // same tells whether two directories or devices hold the same, by a program that is not ours.
@@ -379,16 +391,16 @@ func (w *world) served(name, value string) {
 
 // sourceRuns are the movers that ran for a Source so far.
 func (w *world) sourceRuns(name string) []nodeless.Run {
-	return runsOf(names.Source(w.namespace, name))
+	return w.runsOf(names.Source(w.namespace, name))
 }
 
 func (w *world) destinationRuns(name string) []nodeless.Run {
-	return runsOf(names.Destination(w.namespace, name))
+	return w.runsOf(names.Destination(w.namespace, name))
 }
 
-func runsOf(child string) []nodeless.Run {
+func (w *world) runsOf(child string) []nodeless.Run {
 	var found []nodeless.Run
-	for _, run := range cluster.node.Runs() {
+	for _, run := range w.site.node.Runs() {
 		if run.Labels[v1alpha1.LabelChild] == child {
 			found = append(found, run)
 		}

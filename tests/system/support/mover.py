@@ -20,7 +20,7 @@ _RESULT_FIELDS = [
     "event", "version", "role", "result", "exit_code", "reason", "retryable", "message",
     "seq", "attempt", "final_sync_id",
     "files_total", "files_transferred", "bytes_total", "literal_bytes", "matched_bytes",
-    "zero_bytes", "wire_sent", "wire_received", "elapsed_s", "error_count", "owner_skipped",
+    "zero_bytes", "wire_sent", "wire_received", "elapsed_s", "error_count", "owner_skipped", "sessions",
     "engine_version", "protocol", "token", "peer", "log_tail",
 ]  # fmt: skip
 

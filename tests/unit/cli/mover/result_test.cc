@@ -45,6 +45,7 @@ Outcome complete() {
                           .volume_mode = VolumeMode::kFilesystem,
                           .size = 10'737'418'240,
                           .source_volume_id = "csi.example.com/vol-1"};
+  outcome.sessions = 1;
   outcome.log_tail = "info: confined to the volume by landlock\ninfo: connected peer=\"volferry\"";
   return outcome;
 }
@@ -58,6 +59,7 @@ TEST(Result, FailedIsTheSample) {
   outcome.summary.files_total = 17;
   outcome.summary.elapsed_seconds = 3.25;
   outcome.seq = 41;
+  outcome.sessions = 2;
   outcome.log_tail = "warning: session failed: d0/large: write: No space left on device";
   EXPECT_EQ(result_json(outcome) + "\n", sample("result.failed.json"));
 }
