@@ -72,8 +72,10 @@ func (r *destinationRun) takeBack(ctx context.Context, pv *corev1.PersistentVolu
 			}
 		}
 	}
-	if err := r.awaitFinalSync(ctx, pv); err != nil {
-		return err
+	if fence := r.destination.Status.Fence; fence == nil || !refers(pv, r.Options.VaultNamespace, r.childSet) {
+		if err := r.awaitFinalSync(ctx, pv, r.destination.Status.Promotion.PVCName); err != nil {
+			return err
+		}
 	}
 	err := r.take(ctx, r.taking(pv.Name, r.destination.Status.Promotion.PVCName))
 	var used *inUseError

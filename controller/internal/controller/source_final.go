@@ -23,10 +23,19 @@ import (
 // the volume into the vault, where nobody can mount it, and runs the mover there. Each pass begins with the first
 // condition, until the fence has settled; so it can be cut anywhere. spec.finalSync.id drives it, and is all that does.
 
-// finalSyncOver tells whether a Source's final sync needs its volume no more.
+// finalSyncOver tells whether a Source's final sync needs its volume no more. One that is asked for is not the one before it.
 func finalSyncOver(source *v1alpha1.Source) bool {
-	status := source.Status.FinalSync
-	return status != nil && status.Completed != nil
+	spec, status := source.Spec.FinalSync, source.Status.FinalSync
+	if status == nil || spec != nil && spec.ID != status.ID {
+		return false
+	}
+	return status.Completed != nil || status.Phase == v1alpha1.ReasonVolumeGone
+}
+
+// finalSyncAhead tells whether a Source is asked for a final sync that is not over.
+func finalSyncAhead(source *v1alpha1.Source) bool {
+	return source.Spec.FinalSync != nil && source.DeletionTimestamp.IsZero() && v1alpha1.BuiltInMethod(source.Spec.ReplicationMethod) &&
+		!finalSyncOver(source)
 }
 
 // finalSync takes the final sync, or what follows it, as far as it goes now. It tells whether the Source goes on as usual.

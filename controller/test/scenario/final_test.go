@@ -442,3 +442,27 @@ func TestFinalSyncNeedsTheKey(t *testing.T) {
 	w.finalSynced(v1alpha1.ReasonCompleted)
 	w.forbidden.Store(0) // the one that this test is about
 }
+
+// A Destination that is to adopt the claim of a final sync, asked for by the same edit, takes the volume after it.
+func TestFinalSyncBeforeAdoption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.relocatable()
+	pvName := w.pvc("data").Spec.VolumeName
+	w.pod("db-0", "data")
+	w.create(&v1alpha1.Destination{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "home"},
+		Spec:       v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "data"}},
+	})
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+	w.finalSynced(v1alpha1.ReasonInUse)
+	w.removePod("db-0")
+	w.finalSynced(v1alpha1.ReasonCompleted)
+	if !same(data, w.staging("p")) {
+		t.Error("the peer does not have the last write")
+	}
+	w.eventually(60*time.Second, "the adoption", func() bool {
+		home := w.destination("home").Status
+		return home.Phase == v1alpha1.DestinationListening && home.Staging.PVName == pvName
+	})
+}
