@@ -77,6 +77,9 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
+	if promoted, err := r.followPromotion(ctx); promoted || err != nil {
+		return err
+	}
 	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source})
 	if err != nil {
 		return err
@@ -86,6 +89,38 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 			"claim %s has another volume by now and is left alone; volume %s is synced", claim.Name, recorded.PVName)
 	}
 	return nil
+}
+
+// followPromotion goes on from a promotion since the Source's last sync, which began another epoch and may have given the
+// claim another volume: that one is then synced. Without a claim it is the volume that is known, and its word. It tells
+// whether there was such a promotion.
+func (r *sourceRun) followPromotion(ctx context.Context) (bool, error) {
+	recorded := r.source.Status.SourceVolume
+	if recorded == nil || r.source.Status.Fence != nil || r.source.Status.ActiveSync != nil {
+		return false, nil
+	}
+	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source})
+	if err != nil {
+		return false, err
+	}
+	if claim != nil && claim.Spec.VolumeName != "" {
+		pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+		if err != nil {
+			return false, err
+		}
+		if pv != nil && boundTo(claim, pv) && r.outranked(pv) {
+			r.claim = claim
+			if err := r.recordVolume(ctx, pv); err != nil {
+				return false, err
+			}
+			return true, r.retainVolume(ctx)
+		}
+	}
+	pv, err := r.findPV(ctx, recorded.PVName)
+	if err != nil || pv == nil || volume.Of(pv).HandleHash != recorded.HandleHash || !r.takeLineage(pv) {
+		return false, err
+	}
+	return true, r.persist(ctx)
 }
 
 // finalPhase says where the final sync stands.
@@ -99,9 +134,17 @@ func (r *sourceRun) finalPhase(phase, message string) {
 
 // runFinalSync goes through the conditions, the fence and the sync.
 func (r *sourceRun) runFinalSync(ctx context.Context) error {
-	if r.source.Status.SourceVolume == nil {
+	switch status := &r.source.Status; {
+	case status.SourceVolume == nil:
 		// Nothing is known of the volume yet.
 		if err := r.findVolume(ctx); err != nil {
+			return err
+		}
+		if err := r.retainVolume(ctx); err != nil {
+			return err
+		}
+	case status.Fence == nil && status.ActiveSync == nil:
+		if _, err := r.followPromotion(ctx); err != nil {
 			return err
 		}
 	}

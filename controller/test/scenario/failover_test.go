@@ -201,6 +201,36 @@ func TestA38RepeatedRelocation(t *testing.T) {
 	}
 }
 
+// The moves are asked for one after the other by another id, and nothing is tidied up in between: the first final sync of
+// each site is the last thing that its Source knew.
+func TestRelocationByAnotherIDOnly(t *testing.T) {
+	t.Parallel()
+	a, b := twoSites(t)
+	data := a.claim("data", "8Mi", corev1.PersistentVolumeFilesystem)
+	a.write(filepath.Join(data, "file"), 100_000)
+	b.receive(v1alpha1.DestinationSpec{Parameters: map[string]string{"capacity": "8Mi"}})
+	a.sendTo(b)
+	from, to := a, b
+	for round := range 3 {
+		last, id := fmt.Sprintf("written-in-round-%d", round), fmt.Sprintf("move-%d", round)
+		from.write(filepath.Join(from.path(from.namespace, "data"), last), 4096)
+		from.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: id} })
+		to.promote(v1alpha1.PromoteSpec{PVCName: "data", RequireFinalSync: id})
+		to.promotedReason(v1alpha1.ReasonPromoted)
+		if _, err := os.Stat(filepath.Join(to.path(to.namespace, "data"), last)); err != nil {
+			t.Fatalf("round %d: what was written last is missing: %v", round, err)
+		}
+		if round == 0 {
+			a.receive(v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "data"}})
+			b.sendTo(a)
+		} else {
+			from.demote()
+		}
+		from.eventually(60*time.Second, "the old site to listen", func() bool { return from.destination("p").Status.Phase == v1alpha1.DestinationListening })
+		from, to = to, from
+	}
+}
+
 // The reverse Source waits, without failing, until the promotion makes its claim; then it starts by itself.
 func TestA21DormantReverse(t *testing.T) {
 	t.Parallel()
