@@ -73,7 +73,7 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	status.FinalSync = &v1alpha1.FinalSyncStatus{
 		ID: r.source.Spec.FinalSync.ID, Phase: v1alpha1.ReasonQuiescing, Started: &metav1.Time{Time: r.now},
 	}
-	status.Retry = nil
+	status.Retry = sameAttempt(status.Retry)
 	if err := r.persist(ctx); err != nil {
 		return err
 	}

@@ -25,11 +25,20 @@ func (r *sourceRun) abortFinalSync(ctx context.Context) error {
 	if err := r.awaitGone(ctx, r.source, &corev1.Secret{}, r.finalObject()); err != nil {
 		return err
 	}
-	r.source.Status.FinalSync, r.source.Status.Retry = nil, nil
+	r.source.Status.FinalSync, r.source.Status.Retry = nil, sameAttempt(r.source.Status.Retry)
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
 	return lookAgain("the triggers", time.Millisecond)
+}
+
+// sameAttempt is what is kept of a failure that is of the past: the peer may have the transfer, and takes the next one of the
+// same number for a repetition only by the attempt's id.
+func sameAttempt(retry *v1alpha1.Retry) *v1alpha1.Retry {
+	if retry == nil || retry.AttemptID == "" {
+		return nil
+	}
+	return &v1alpha1.Retry{AttemptID: retry.AttemptID}
 }
 
 // afterFinalSync keeps the volume in the vault until a Destination has adopted it, or gives it back where the user says

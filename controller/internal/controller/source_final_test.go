@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/conditions"
+	"volferry.io/controller/internal/names"
+)
+
+func sourceRunOf(b base, source *v1alpha1.Source) *sourceRun {
+	return &sourceRun{
+		SourceReconciler: &SourceReconciler{base: b}, source: source,
+		set:      conditions.For(&source.Status.Conditions, 1),
+		childSet: names.Source(source.Namespace, source.Name),
+	}
+}
+
+// The peer may have what an attempt sent whose end nobody saw: another try of the same number keeps its id, whether a final
+// sync begins or is called off in between.
+func TestAttemptOutlivesAFinalSync(t *testing.T) {
+	failed := &v1alpha1.Retry{AttemptID: "attempt", Failures: 3, Permanent: true, Requests: []string{"onDemand:1"}}
+	for name, step := range map[string]func(*sourceRun) error{
+		"begun":      func(r *sourceRun) error { return r.beginFinalSync(t.Context()) },
+		"called off": func(r *sourceRun) error { return r.abortFinalSync(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := &v1alpha1.Source{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"},
+				Spec:       v1alpha1.SourceSpec{Source: "data", FinalSync: &v1alpha1.FinalSyncSpec{ID: "r1"}},
+			}
+			source.Status.FinalSync = &v1alpha1.FinalSyncStatus{ID: "r0", Phase: v1alpha1.ReasonSyncing}
+			source.Status.Retry = failed.DeepCopy()
+			b := fakeBase(t, source)
+			run := sourceRunOf(b, source)
+			if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+				t.Fatal(err)
+			}
+			if err := step(run); trouble(err) != "" {
+				t.Fatal(err)
+			}
+			if retry := source.Status.Retry; retry == nil || retry.AttemptID != "attempt" || retry.Failures != 0 || retry.Permanent {
+				t.Errorf("retry %+v", retry)
+			}
+		})
+	}
+}
+
+// A final sync goes on in the epoch of the last promotion, and with the volume that it gave to the claim.
+func TestFinalSyncFollowsPromotion(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "claim"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "promoted"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	pv := volumeFor("ns", "data")
+	pv.Name, pv.Spec.ClaimRef.UID = "promoted", "claim"
+	pv.Annotations = map[string]string{v1alpha1.AnnotationLineage: `{"epoch":"2-abc","seq":7}`}
+	source := &v1alpha1.Source{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"},
+		Spec:       v1alpha1.SourceSpec{Source: "data", FinalSync: &v1alpha1.FinalSyncSpec{ID: "r2"}},
+	}
+	source.Status.SourceVolume = &v1alpha1.SourceVolume{PVName: "old", HandleHash: "old"}
+	source.Status.Lineage = &v1alpha1.SourceLineage{Lineage: v1alpha1.Lineage{Epoch: "1-xyz", Seq: 5}}
+	b := fakeBase(t, source, claim, pv)
+	if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+		t.Fatal(err)
+	}
+	if promoted, err := sourceRunOf(b, source).followPromotion(t.Context()); !promoted || err != nil {
+		t.Fatal(promoted, err)
+	}
+	if s := source.Status; s.Lineage.Epoch != "2-abc" || s.Lineage.Seq != 7 || s.SourceVolume.PVName != "promoted" {
+		t.Errorf("lineage %+v, volume %+v", s.Lineage, s.SourceVolume)
+	}
+}
