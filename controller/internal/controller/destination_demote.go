@@ -109,20 +109,37 @@ func (r *destinationRun) demoted(ctx context.Context, pv *corev1.PersistentVolum
 	return lookAgain("the listener", time.Millisecond)
 }
 
-// undone forgets a promotion that has not changed anything outside the vault.
+// undone forgets a promotion that has not changed anything outside the vault. A volume that an image was restored into goes
+// first: the next promotion may be of another image.
 func (r *destinationRun) undone(ctx context.Context) error {
+	if err := r.awaitGone(ctx, r.destination, &corev1.PersistentVolumeClaim{}, r.key(names.Restored(r.childSet))); err != nil {
+		return err
+	}
 	r.destination.Status.Promotion = nil
-	r.pruned.Delete(r.destination.UID) // the restored image goes with the next look
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
 	return lookAgain("the listener", time.Millisecond)
 }
 
-// volumeLost begins anew with an empty volume: whoever deleted the claim decided that its volume goes with it.
+// volumeLost begins anew with an empty volume: whoever deleted the claim decided that its volume goes with it. Where a
+// restored volume was lost on its way, the staging volume is still there and receives again.
 func (r *destinationRun) volumeLost(ctx context.Context) error {
 	status := &r.destination.Status
 	name := status.Promotion.PVName
+	claim, err := r.findClaim(ctx, r.key(r.childSet))
+	if err != nil {
+		return err
+	}
+	switch {
+	case claim != nil && claim.Spec.VolumeName != name && claim.DeletionTimestamp.IsZero() && status.Staging != nil:
+		return r.undone(ctx)
+	case claim != nil:
+		// A claim without its volume would be taken for a staging volume.
+		if err := r.awaitGone(ctx, r.destination, claim, r.key(r.childSet)); err != nil {
+			return err
+		}
+	}
 	r.beginEpoch(status.Promotion.Epoch)
 	status.Promotion, status.Fence, status.Staging, status.LatestImage, status.LastReceived = nil, nil, nil, nil, nil
 	if err := r.persist(ctx); err != nil {
