@@ -91,6 +91,19 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	return nil
 }
 
+// lostToOthers forgets a fence whose volume went elsewhere since: a Destination has adopted what an earlier final sync held.
+func (r *sourceRun) lostToOthers(ctx context.Context) error {
+	fence := r.source.Status.Fence
+	if fence == nil || !fence.Settled || r.source.Status.ActiveSync != nil {
+		return nil
+	}
+	pv, err := r.findPV(ctx, fence.PVName)
+	if key := r.finalObject(); err != nil || pv != nil && refers(pv, key.Namespace, key.Name) {
+		return err
+	}
+	return r.giveBack(ctx, r.finalTaking())
+}
+
 // followPromotion goes on from a promotion since the Source's last sync, which began another epoch and may have given the
 // claim another volume: that one is then synced. Without a claim it is the volume that is known, and its word. It tells
 // whether there was such a promotion.
@@ -134,6 +147,9 @@ func (r *sourceRun) finalPhase(phase, message string) {
 
 // runFinalSync goes through the conditions, the fence and the sync.
 func (r *sourceRun) runFinalSync(ctx context.Context) error {
+	if err := r.lostToOthers(ctx); err != nil {
+		return err
+	}
 	switch status := &r.source.Status; {
 	case status.SourceVolume == nil:
 		// Nothing is known of the volume yet.

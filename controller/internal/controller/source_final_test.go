@@ -79,3 +79,23 @@ func TestFinalSyncFollowsPromotion(t *testing.T) {
 		t.Errorf("lineage %+v, volume %+v", s.Lineage, s.SourceVolume)
 	}
 }
+
+// A fence counts only as long as the volume is behind it.
+func TestFenceOfAnAdoptedVolume(t *testing.T) {
+	name := names.FinalSync("ns", "s")
+	for claim, kept := range map[string]bool{name: true, "vf-dst-another": false} {
+		source := &v1alpha1.Source{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: v1alpha1.SourceSpec{Source: "data"}}
+		source.Status.SourceVolume = &v1alpha1.SourceVolume{PVName: "pv"}
+		source.Status.Fence = &v1alpha1.Fence{PVName: "pv", PVCName: "data", Settled: true}
+		b := fakeBase(t, source, volumeFor("vault", claim))
+		if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+			t.Fatal(err)
+		}
+		if err := sourceRunOf(b, source).lostToOthers(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if (source.Status.Fence != nil) != kept {
+			t.Errorf("volume of claim %s: fence %+v", claim, source.Status.Fence)
+		}
+	}
+}
