@@ -213,22 +213,22 @@ func (r *sourceRun) readyToFence(ctx context.Context) error {
 			return lookAgain("the claim's deletion", usePoll)
 		}
 	}
-	if err := r.params.ReadyToSync(); err != nil {
-		r.finalPhase(v1alpha1.ReasonQuiescing, err.Error())
-		return errStalled
-	}
-	return r.finalKey(ctx)
+	return r.finalKey(ctx, v1alpha1.ReasonQuiescing)
 }
 
-// finalKey copies the key into the vault, where the mover will run. It comes before the fence: without a key there is no
-// sync that a volume would have to be taken for.
-func (r *sourceRun) finalKey(ctx context.Context) error {
+// finalKey copies the key into the vault, where the mover will run. It comes before the fence, since without a key there is
+// no sync that a volume would have to be taken for, and again before each sync.
+func (r *sourceRun) finalKey(ctx context.Context, phase string) error {
+	if err := r.params.ReadyToSync(); err != nil {
+		r.finalPhase(phase, err.Error())
+		return errStalled
+	}
 	id, psk, lack, err := r.userKey(ctx, r.source.Namespace, r.params.KeySecret)
 	if err != nil {
 		return err
 	}
 	if lack != nil {
-		r.finalPhase(v1alpha1.ReasonQuiescing, lack.message)
+		r.finalPhase(phase, lack.message)
 		return r.missing(lack.reason, lack.message)
 	}
 	return apply(ctx, r.Client, build.KeySecret(r.finalChild(), []byte(id), []byte(psk)))
@@ -294,6 +294,10 @@ func (r *sourceRun) syncFinally(ctx context.Context) error {
 			case retry.NextAttempt != nil && r.now.Before(retry.NextAttempt.Time):
 				return lookAgain("the next try", until(r.now, retry.NextAttempt.Time))
 			}
+		}
+		// The key, too, may have been edited since the fence.
+		if err := r.finalKey(ctx, v1alpha1.ReasonSyncing); err != nil {
+			return err
 		}
 		if !r.Limiter.Acquire(client.ObjectKeyFromObject(r.source)) {
 			return waitFor("a free place")

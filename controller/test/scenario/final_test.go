@@ -423,9 +423,28 @@ func TestFinalSyncFailures(t *testing.T) {
 		t.Error("the volume is not fenced any more")
 	}
 	w.inject(nil)
+	// The next try is made with the key as it is by then.
+	right := w.changeKey([]byte(strings.Repeat("0", 64)))
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "1" })
+	w.eventually(60*time.Second, "a wrong key to be refused", func() bool {
+		s := w.source("p").Status
+		return s.Retry != nil && s.Retry.Permanent && s.Retry.Generation == w.source("p").Generation && s.ActiveSync == nil
+	})
+	w.changeKey(right)
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "2" })
 	w.finalSynced(v1alpha1.ReasonCompleted)
 	w.eventually(30*time.Second, "the last write at the peer", func() bool { return same(data, w.staging("p")) })
+}
+
+// changeKey replaces the key of Source p and gives the one that it had.
+func (w *world) changeKey(psk []byte) (before []byte) {
+	w.Helper()
+	key := &corev1.Secret{}
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, key))
+	before = key.Data["psk"]
+	key.Data["psk"] = psk
+	w.must(w.client.Update(w.ctx, key))
+	return before
 }
 
 // Without the right to read the key there is no sync for which the volume would have to be taken.
