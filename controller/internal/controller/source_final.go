@@ -21,7 +21,7 @@ import (
 
 // A final sync sends the last state of a volume that nobody writes any more. It waits until the workloads are gone, takes
 // the volume into the vault, where nobody can mount it, and runs the mover there. Each pass begins with the first
-// condition, until the fence has settled; so it can be cut anywhere. spec.finalSync.id drives it, and is all that does.
+// condition, until the volume is being taken, and then with its use, until the fence has settled; so it can be cut anywhere. spec.finalSync.id drives it, and is all that does.
 
 // finalSyncOver tells whether a Source's final sync needs its volume no more. One that is asked for is not the one before it.
 func finalSyncOver(source *v1alpha1.Source) bool {
@@ -168,8 +168,11 @@ func (r *sourceRun) runFinalSync(ctx context.Context) error {
 		return err
 	}
 	if fence := r.source.Status.Fence; fence == nil || !fence.Settled {
-		if err := r.readyToFence(ctx); err != nil {
-			return err
+		// What has to come before is not asked again while the fence settles: only a look at the volume's use can undo it.
+		if fence == nil {
+			if err := r.readyToFence(ctx); err != nil {
+				return err
+			}
 		}
 		if err := r.fenceVolume(ctx); err != nil {
 			return err
@@ -208,7 +211,7 @@ func (r *sourceRun) readyToFence(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if claim != nil && claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName == r.source.Status.SourceVolume.PVName && r.source.Status.Fence == nil {
+		if claim != nil && claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName == r.source.Status.SourceVolume.PVName {
 			r.finalPhase(v1alpha1.ReasonWaitingForPVCDeletion, fmt.Sprintf("claim %s is to be deleted first", claim.Name))
 			return lookAgain("the claim's deletion", usePoll)
 		}

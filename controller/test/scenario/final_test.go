@@ -205,6 +205,27 @@ func TestA33WaitForWorkloads(t *testing.T) {
 	w.finalSynced(v1alpha1.ReasonCompleted)
 }
 
+// A workload that comes back while the fence settles gets its volume back, although it was to be waited for.
+func TestWorkloadReturnsDuringTheFence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.options.FenceSettle = 10 * time.Second })
+	w.relocatable()
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1", WaitForWorkloads: []v1alpha1.WorkloadReference{{Kind: "Job", Name: "db"}}})
+	w.eventually(30*time.Second, "the fence", func() bool { return w.finalClaim() != nil })
+	w.create(&batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "db"}},
+		}}},
+	})
+	w.pod("db-0", "data")
+	w.eventually(30*time.Second, "the volume to go back", func() bool {
+		return w.finalClaim() == nil && w.pvc("data").Status.Phase == corev1.ClaimBound
+	})
+	w.finalSynced(v1alpha1.ReasonWaitingForWorkloads)
+	w.removePod("db-0")
+}
+
 // The strict rule: the claim is to be deleted first.
 func TestA34WaitForPVCDeletion(t *testing.T) {
 	t.Parallel()
