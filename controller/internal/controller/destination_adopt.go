@@ -59,6 +59,36 @@ func (r *destinationRun) adoptVolume(ctx context.Context) (*corev1.PersistentVol
 	return claim, nil
 }
 
+// makeRoom removes a staging claim that this Destination made before it was told to adopt, and into which nothing was
+// received, once there is something to adopt.
+func (r *destinationRun) makeRoom(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	taken, err := r.wasTaken(ctx, claim)
+	// One that is older than the Destination may hold what another one of its name has received.
+	if err != nil || taken || claim.CreationTimestamp.Before(&r.destination.CreationTimestamp) {
+		return err
+	}
+	if _, err := r.leftBehind(ctx, r.destination.Spec.Adopt.PVCName); err != nil {
+		return err
+	}
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "nobody listens: the empty staging volume makes room for the adopted one")
+	if err := r.endListener(ctx, false); err != nil {
+		return err
+	}
+	if err := r.awaitGone(ctx, r.destination, claim, r.key(r.childSet)); err != nil {
+		return err
+	}
+	return lookAgain("the adoption", time.Millisecond)
+}
+
+// wasTaken tells whether a staging claim has a volume that was a user's.
+func (r *destinationRun) wasTaken(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+	if err != nil || pv == nil {
+		return false, err
+	}
+	return pv.Annotations[v1alpha1.AnnotationFencedAt] != "" || pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] != "", nil
+}
+
 // inUseNoted says in the conditions who is in the way of an adoption.
 func (r *destinationRun) inUseNoted(message string) {
 	r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonInUse, message)

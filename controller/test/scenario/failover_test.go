@@ -268,6 +268,18 @@ func TestA21DormantReverse(t *testing.T) {
 	}
 }
 
+// A Destination that has made a staging volume already, and received nothing, adopts all the same.
+func TestAdoptLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.claim("db", "8Mi", corev1.PersistentVolumeFilesystem)
+	pvName := w.pvc("db").Spec.VolumeName
+	w.receive(v1alpha1.DestinationSpec{Parameters: map[string]string{"capacity": "8Mi"}})
+	w.eventually(60*time.Second, "the first listener", func() bool { return w.destination("p").Status.Phase == v1alpha1.DestinationListening })
+	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Adopt = &v1alpha1.AdoptSpec{PVCName: "db"} })
+	w.listensOn(pvName)
+}
+
 // Nothing is left to adopt: that is said, and nothing is made in its place.
 func TestAdoptNothing(t *testing.T) {
 	t.Parallel()
