@@ -101,7 +101,7 @@ func (r *destinationRun) demoted(ctx context.Context, pv *corev1.PersistentVolum
 	r.beginEpoch(promotion.Epoch)
 	status.Staging = &v1alpha1.StagingVolume{PVName: pv.Name}
 	status.LatestImage = &v1alpha1.Image{Kind: imageStaging, Name: r.childSet, Seq: status.Lineage.Seq, Time: metav1.Time{Time: r.now}}
-	status.Promotion, status.Fence, status.Retry = nil, nil, nil
+	status.Promotion, status.Fence, status.Retry, status.PendingImage = nil, nil, nil, nil
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
@@ -141,7 +141,8 @@ func (r *destinationRun) volumeLost(ctx context.Context) error {
 		}
 	}
 	r.beginEpoch(status.Promotion.Epoch)
-	status.Promotion, status.Fence, status.Staging, status.LatestImage, status.LastReceived = nil, nil, nil, nil, nil
+	status.Promotion, status.Fence, status.Staging = nil, nil, nil
+	status.LatestImage, status.PendingImage, status.LastReceived = nil, nil, nil
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
