@@ -153,6 +153,7 @@ func (r *sourceRun) runFinalSync(ctx context.Context) error {
 	switch status := &r.source.Status; {
 	case status.SourceVolume == nil:
 		// Nothing is known of the volume yet.
+		r.finalPhase(v1alpha1.ReasonQuiescing, fmt.Sprintf("claim %s has had no volume yet that could be synced", r.source.Spec.Source))
 		if err := r.findVolume(ctx); err != nil {
 			return err
 		}
