@@ -189,6 +189,9 @@ func (r *sourceRun) finalVolumeGone(ctx context.Context) (bool, error) {
 	if err != nil || pv != nil && volume.Of(pv).HandleHash == recorded.HandleHash {
 		return false, err
 	}
+	if r.source.Status.ActiveSync != nil {
+		return true, r.endFinalMover(ctx)
+	}
 	message := fmt.Sprintf("volume %s is gone: its claim was deleted, and its reclaim policy was not Retain; the peer has what the last sync sent", recorded.PVName)
 	if r.source.Status.FinalSync.Phase != v1alpha1.ReasonVolumeGone {
 		r.note(r.source, corev1.EventTypeWarning, "VolumeGone", "FinalSync", "%s", message)

@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/conditions"
+	"volferry.io/controller/internal/limiter"
 	"volferry.io/controller/internal/names"
 )
 
@@ -97,5 +99,33 @@ func TestFenceOfAnAdoptedVolume(t *testing.T) {
 		if (source.Status.Fence != nil) != kept {
 			t.Errorf("volume of claim %s: fence %+v", claim, source.Status.Fence)
 		}
+	}
+}
+
+// A volume that goes while its final sync runs takes the mover with it.
+func TestVolumeGoneDuringTheFinalSync(t *testing.T) {
+	source := &v1alpha1.Source{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Spec: v1alpha1.SourceSpec{
+		Source: "data", FinalSync: &v1alpha1.FinalSyncSpec{ID: "r1"},
+	}}
+	source.Status.SourceVolume = &v1alpha1.SourceVolume{PVName: "pv"}
+	source.Status.FinalSync = &v1alpha1.FinalSyncStatus{ID: "r1", Phase: v1alpha1.ReasonSyncing}
+	source.Status.ActiveSync = &v1alpha1.ActiveSync{FinalSyncID: "r1", Stage: v1alpha1.StageMoving, Start: metav1.NowMicro()}
+	b := fakeBase(t, source)
+	b.Recorder, b.Limiter = events.NewFakeRecorder(9), limiter.New(1)
+	b.Limiter.Acquire(client.ObjectKeyFromObject(source))
+	if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+		t.Fatal(err)
+	}
+	run := sourceRunOf(b, source)
+	for range 2 {
+		if err := run.runFinalSync(t.Context()); trouble(err) != "" {
+			t.Fatal(err)
+		}
+	}
+	if source.Status.ActiveSync != nil || source.Status.FinalSync.Phase != v1alpha1.ReasonVolumeGone {
+		t.Errorf("active %+v, final sync %+v", source.Status.ActiveSync, source.Status.FinalSync)
+	}
+	if !b.Limiter.Acquire(client.ObjectKey{Name: "another"}) {
+		t.Error("its place is not free")
 	}
 }
