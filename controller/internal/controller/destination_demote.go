@@ -173,6 +173,13 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	if claim != nil && boundTo(claim, pv) {
 		return r.settlePolicy(ctx, pv)
 	}
+	if claim != nil && claim.DeletionTimestamp.IsZero() && refers(pv, claim.Namespace, claim.Name) && pv.Spec.ClaimRef.UID == claim.UID {
+		// Handed over, and not bound yet. Once it is, nobody would give the volume its policy back.
+		if err := r.wake(ctx, claim, pv); err != nil {
+			return err
+		}
+		return lookAgain("claim "+claim.Name+" to be bound", deletionPoll)
+	}
 	r.note(r.destination, corev1.EventTypeNormal, "VolumeRetained", "Finalize",
 		"volume %s has no bound claim and stays, with policy Retain", fmt.Sprint(pv.Name))
 	return nil

@@ -100,3 +100,35 @@ func TestUndonePromotion(t *testing.T) {
 		})
 	}
 }
+
+// The end of a Destination waits for a claim that is just being bound to the volume it was given, to settle its policy.
+func TestLeaveVolumeAwaitsTheBinder(t *testing.T) {
+	d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+	d.Status.Promotion = &v1alpha1.PromotionStatus{State: v1alpha1.PromotionPromoting, PVCName: "data", PVName: "pv"}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "claim"}}
+	claim.Spec.VolumeName = "pv"
+	pv := volumeFor("ns", "data")
+	pv.Spec.ClaimRef.UID = "claim"
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	pv.Annotations = map[string]string{v1alpha1.AnnotationOriginalReclaimPolicy: "Delete"}
+	run := destinationRunOf(fakeBase(t, d, claim, pv), d)
+	if err := run.leaveVolume(t.Context()); err == nil {
+		t.Error("it did not wait")
+	}
+	if err := run.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	if err := run.Client.Status().Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.leaveVolume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.APIReader.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
+		t.Fatal(err)
+	}
+	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		t.Errorf("policy %s", pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+}
