@@ -45,7 +45,7 @@ func (r *sourceRun) finalSync(ctx context.Context) (usual bool, err error) {
 	case spec == nil && status == nil:
 		r.set.False(v1alpha1.ConditionFinalSynced, v1alpha1.ReasonNotRequested, "spec.finalSync is not set")
 		return true, nil
-	case spec == nil && status.Completed == nil:
+	case r.calledOff():
 		return false, r.abortFinalSync(ctx)
 	case spec != nil && (status == nil || status.ID != spec.ID):
 		if err := r.beginFinalSync(ctx); err != nil {

@@ -13,6 +13,12 @@ import (
 	"volferry.io/controller/api/v1alpha1"
 )
 
+// calledOff tells whether a final sync is to be undone. That needs no parameters, valid or not.
+func (r *sourceRun) calledOff() bool {
+	status := r.source.Status.FinalSync
+	return r.source.Spec.FinalSync == nil && status != nil && status.Completed == nil
+}
+
 // abortFinalSync undoes what a final sync that was called off has done.
 func (r *sourceRun) abortFinalSync(ctx context.Context) error {
 	if active := r.source.Status.ActiveSync; active != nil && active.FinalSyncID != "" {

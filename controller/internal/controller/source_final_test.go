@@ -129,3 +129,22 @@ func TestVolumeGoneDuringTheFinalSync(t *testing.T) {
 		t.Error("its place is not free")
 	}
 }
+
+// A final sync can be called off with parameters that are not valid.
+func TestCallOffNeedsNoParameters(t *testing.T) {
+	source := &v1alpha1.Source{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", Finalizers: []string{v1alpha1.Finalizer}},
+		Spec:       v1alpha1.SourceSpec{Source: "data", Parameters: map[string]string{"no": "such"}},
+	}
+	source.Status.FinalSync = &v1alpha1.FinalSyncStatus{ID: "r1", Phase: v1alpha1.ReasonInUse}
+	b := fakeBase(t, source)
+	if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(source), source); err != nil {
+		t.Fatal(err)
+	}
+	if err := sourceRunOf(b, source).steps(t.Context()); trouble(err) != "" {
+		t.Fatal(err)
+	}
+	if source.Status.FinalSync != nil {
+		t.Errorf("the final sync is still at %+v", source.Status.FinalSync)
+	}
+}
