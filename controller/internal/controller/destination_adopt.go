@@ -59,6 +59,36 @@ func (r *destinationRun) adoptVolume(ctx context.Context) (*corev1.PersistentVol
 	return claim, nil
 }
 
+// makeRoom removes a staging claim that this Destination made before it was told to adopt, and into which nothing was
+// received, once there is something to adopt.
+func (r *destinationRun) makeRoom(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	taken, err := r.wasTaken(ctx, claim)
+	// One that is older than the Destination may hold what another one of its name has received.
+	if err != nil || taken || claim.CreationTimestamp.Before(&r.destination.CreationTimestamp) {
+		return err
+	}
+	if _, err := r.leftBehind(ctx, r.destination.Spec.Adopt.PVCName); err != nil {
+		return err
+	}
+	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "nobody listens: the empty staging volume makes room for the adopted one")
+	if err := r.endListener(ctx, false); err != nil {
+		return err
+	}
+	if err := r.awaitGone(ctx, r.destination, claim, r.key(r.childSet)); err != nil {
+		return err
+	}
+	return lookAgain("the adoption", time.Millisecond)
+}
+
+// wasTaken tells whether a staging claim has a volume that was a user's.
+func (r *destinationRun) wasTaken(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+	if err != nil || pv == nil {
+		return false, err
+	}
+	return pv.Annotations[v1alpha1.AnnotationFencedAt] != "" || pv.Annotations[v1alpha1.AnnotationOriginalReclaimPolicy] != "", nil
+}
+
 // inUseNoted says in the conditions who is in the way of an adoption.
 func (r *destinationRun) inUseNoted(message string) {
 	r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonInUse, message)
@@ -69,7 +99,14 @@ func (r *destinationRun) inUseNoted(message string) {
 // says, or as the volume itself still says.
 func (r *destinationRun) leftBehind(ctx context.Context, pvcName string) (*corev1.PersistentVolume, error) {
 	if fence := r.destination.Status.Fence; fence != nil {
-		return r.needed(ctx, fence.PVName, pvcName)
+		pv, err := r.needed(ctx, fence.PVName, pvcName)
+		if err != nil || refers(pv, r.Options.VaultNamespace, r.childSet) {
+			return pv, err
+		}
+		return pv, r.awaitFinalSync(ctx, pv, pvcName)
+	}
+	if err := r.awaitFinalSync(ctx, nil, pvcName); err != nil {
+		return nil, err
 	}
 	recorded, err := r.recordedVolume(ctx, pvcName)
 	if err != nil || recorded != nil {
@@ -111,8 +148,7 @@ func (r *destinationRun) needed(ctx context.Context, pvName, pvcName string) (*c
 	return pv, err
 }
 
-// recordedVolume is what a Source of the claim knows, for a claim that is gone or has another volume by now. While its
-// final sync has the volume, that comes first.
+// recordedVolume is what a Source of the claim knows, for a claim that is gone or has another volume by now.
 func (r *destinationRun) recordedVolume(ctx context.Context, pvcName string) (*corev1.PersistentVolume, error) {
 	list := &v1alpha1.SourceList{}
 	if err := r.APIReader.List(ctx, list, client.InNamespace(r.destination.Namespace)); err != nil {
@@ -131,7 +167,7 @@ func (r *destinationRun) recordedVolume(ctx context.Context, pvcName string) (*c
 			continue
 		}
 		if refers(pv, r.Options.VaultNamespace, names.FinalSync(source.Namespace, source.Name)) {
-			return pv, r.awaitFinalSync(ctx, pv)
+			return pv, r.awaitFinalSync(ctx, pv, pvcName)
 		}
 		if refers(pv, source.Namespace, pvcName) {
 			return pv, nil
@@ -140,16 +176,20 @@ func (r *destinationRun) recordedVolume(ctx context.Context, pvcName string) (*c
 	return nil, nil
 }
 
-// awaitFinalSync waits while a final sync of this namespace still needs a volume.
-func (r *destinationRun) awaitFinalSync(ctx context.Context, pv *corev1.PersistentVolume) error {
+// awaitFinalSync waits while a final sync of this namespace needs the volume of a claim, also one that was asked for and has
+// not taken it yet: what it is to send would otherwise stay here, and whoever waits for it would wait for ever.
+func (r *destinationRun) awaitFinalSync(ctx context.Context, pv *corev1.PersistentVolume, pvcName string) error {
 	list := &v1alpha1.SourceList{}
 	if err := r.APIReader.List(ctx, list, client.InNamespace(r.destination.Namespace)); err != nil {
-		return fmt.Errorf("look for the final sync that has volume %s: %w", pv.Name, err)
+		return fmt.Errorf("look for a final sync of claim %s: %w", pvcName, err)
 	}
 	for i := range list.Items {
 		source := &list.Items[i]
-		if refers(pv, r.Options.VaultNamespace, names.FinalSync(source.Namespace, source.Name)) && !finalSyncOver(source) {
-			r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, "the final sync of Source "+source.Name+" still has the volume")
+		has := pv != nil && refers(pv, r.Options.VaultNamespace, names.FinalSync(source.Namespace, source.Name))
+		if has && !finalSyncOver(source) || source.Spec.Source == pvcName && finalSyncAhead(source) {
+			message := fmt.Sprintf("the final sync of Source %s comes first; it still needs the volume of claim %s", source.Name, pvcName)
+			r.set.False(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonInUse, message)
+			r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
 			return lookAgain("the final sync of Source "+source.Name, usePoll)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // placeFree tells whether the claim of that name can get the volume. A claim that is in the way is left as it is, unless
-// the user wants it replaced.
+// the user wants it replaced, or it has lost its volume to this Destination.
 func (r *destinationRun) placeFree(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	switch {
 	case claim == nil:
@@ -33,7 +33,19 @@ func (r *destinationRun) placeFree(ctx context.Context, claim *corev1.Persistent
 		}
 		return nil
 	}
-	return r.conflict(ctx, claim)
+	if replaceable := r.destination.Spec.Promote.ConflictPolicy == v1alpha1.ConflictReplace || r.bereft(claim); !replaceable {
+		r.blocked(v1alpha1.ReasonPVCConflict, fmt.Sprintf(
+			"claim %s is bound to another volume, %s; delete the claim, or set spec.promote.conflictPolicy to Replace", claim.Name, claim.Spec.VolumeName))
+		return lookAgain("the end of the conflict", usePoll)
+	}
+	return r.replace(ctx, claim)
+}
+
+// bereft tells of a claim that has no volume any more since this Destination took it: that volume received, and now another
+// one is promoted in its place.
+func (r *destinationRun) bereft(claim *corev1.PersistentVolumeClaim) bool {
+	staging := r.destination.Status.Staging
+	return claim.Status.Phase == corev1.ClaimLost && staging != nil && staging.PVName != "" && claim.Spec.VolumeName == staging.PVName
 }
 
 // misfit says why the binder would not bind a claim to a volume; empty: it would.
@@ -58,15 +70,9 @@ func misfit(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) st
 	return ""
 }
 
-// conflict leaves a claim that is bound to another volume alone, or removes it where the user said Replace and nobody
-// uses it. That other volume stays.
-func (r *destinationRun) conflict(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+// replace removes a claim of another volume once nobody uses it. That other volume stays.
+func (r *destinationRun) replace(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	other := claim.Spec.VolumeName
-	if r.destination.Spec.Promote.ConflictPolicy != v1alpha1.ConflictReplace {
-		r.blocked(v1alpha1.ReasonPVCConflict, fmt.Sprintf(
-			"claim %s is bound to another volume, %s; delete the claim, or set spec.promote.conflictPolicy to Replace", claim.Name, other))
-		return lookAgain("the end of the conflict", usePoll)
-	}
 	pv, err := r.findPV(ctx, other)
 	if err != nil {
 		return err
@@ -84,7 +90,7 @@ func (r *destinationRun) conflict(ctx context.Context, claim *corev1.PersistentV
 		return err
 	}
 	r.note(r.destination, corev1.EventTypeWarning, "PVCConflict", "Replace",
-		"claim %s is replaced; volume %s, which it was bound to, is kept with policy Retain", claim.Name, other)
+		"claim %s is replaced; volume %s, which it had, is kept with policy Retain", claim.Name, other)
 	return lookAgain("the deletion of claim "+claim.Name, deletionPoll)
 }
 

@@ -3,13 +3,59 @@
 package controller
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
 )
+
+// A claim that has lost its volume to the Destination itself is not in the way of another volume; each other one is.
+func TestPlaceOfALostClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase    corev1.PersistentVolumeClaimPhase
+		volume   string
+		replaced bool
+	}{
+		"lost to us":           {corev1.ClaimLost, "staging", true},
+		"lost to somebody":     {corev1.ClaimLost, "other", false},
+		"bound":                {corev1.ClaimBound, "other", false},
+		"bound, as it may say": {corev1.ClaimBound, "staging", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"},
+				Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: test.volume},
+				Status:     corev1.PersistentVolumeClaimStatus{Phase: test.phase},
+			}
+			d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d"}}
+			d.Spec.Promote = &v1alpha1.PromoteSpec{}
+			d.Status.Staging = &v1alpha1.StagingVolume{PVName: "staging"}
+			b := fakeBase(t, claim)
+			b.Recorder = events.NewFakeRecorder(9)
+			run := destinationRunOf(b, d)
+			if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+				t.Fatal(err)
+			}
+			var wait *waitError
+			if err := run.placeFree(t.Context(), claim, volumeFor("vault", "restored")); !errors.As(err, &wait) {
+				t.Fatal(err)
+			}
+			err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
+			if replaced := apierrors.IsNotFound(err); replaced != test.replaced {
+				t.Errorf("replaced: %v, %v", replaced, err)
+			}
+		})
+	}
+}
 
 func TestMisfit(t *testing.T) {
 	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{

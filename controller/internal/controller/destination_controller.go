@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -103,6 +104,10 @@ func (r *destinationRun) steps(ctx context.Context) error {
 	r.destination.Status.ObservedUID = string(r.destination.UID)
 	r.destination.Status.ObservedGeneration = r.destination.Generation
 	if err := r.accept(ctx); err != nil {
+		if promotion := r.destination.Status.Promotion; errors.Is(err, errStalled) && promotion != nil && r.destination.Status.Staging == nil &&
+			r.destination.Spec.Promote == nil {
+			return r.demote(ctx) // which needs no parameters where nothing has been listening
+		}
 		return err
 	}
 	if r.destination.Status.Promotion != nil {

@@ -72,8 +72,10 @@ func (r *destinationRun) takeBack(ctx context.Context, pv *corev1.PersistentVolu
 			}
 		}
 	}
-	if err := r.awaitFinalSync(ctx, pv); err != nil {
-		return err
+	if fence := r.destination.Status.Fence; fence == nil || !refers(pv, r.Options.VaultNamespace, r.childSet) {
+		if err := r.awaitFinalSync(ctx, pv, r.destination.Status.Promotion.PVCName); err != nil {
+			return err
+		}
 	}
 	err := r.take(ctx, r.taking(pv.Name, r.destination.Status.Promotion.PVCName))
 	var used *inUseError
@@ -99,7 +101,7 @@ func (r *destinationRun) demoted(ctx context.Context, pv *corev1.PersistentVolum
 	r.beginEpoch(promotion.Epoch)
 	status.Staging = &v1alpha1.StagingVolume{PVName: pv.Name}
 	status.LatestImage = &v1alpha1.Image{Kind: imageStaging, Name: r.childSet, Seq: status.Lineage.Seq, Time: metav1.Time{Time: r.now}}
-	status.Promotion, status.Fence, status.Retry = nil, nil, nil
+	status.Promotion, status.Fence, status.Retry, status.PendingImage = nil, nil, nil, nil
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
@@ -107,22 +109,40 @@ func (r *destinationRun) demoted(ctx context.Context, pv *corev1.PersistentVolum
 	return lookAgain("the listener", time.Millisecond)
 }
 
-// undone forgets a promotion that has not changed anything outside the vault.
+// undone forgets a promotion that has not changed anything outside the vault. A volume that an image was restored into goes
+// first: the next promotion may be of another image.
 func (r *destinationRun) undone(ctx context.Context) error {
+	if err := r.awaitGone(ctx, r.destination, &corev1.PersistentVolumeClaim{}, r.key(names.Restored(r.childSet))); err != nil {
+		return err
+	}
 	r.destination.Status.Promotion = nil
-	r.pruned.Delete(r.destination.UID) // the restored image goes with the next look
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
 	return lookAgain("the listener", time.Millisecond)
 }
 
-// volumeLost begins anew with an empty volume: whoever deleted the claim decided that its volume goes with it.
+// volumeLost begins anew with an empty volume: whoever deleted the claim decided that its volume goes with it. Where a
+// restored volume was lost on its way, the staging volume is still there and receives again.
 func (r *destinationRun) volumeLost(ctx context.Context) error {
 	status := &r.destination.Status
 	name := status.Promotion.PVName
+	claim, err := r.findClaim(ctx, r.key(r.childSet))
+	if err != nil {
+		return err
+	}
+	switch {
+	case claim != nil && claim.Spec.VolumeName != name && claim.DeletionTimestamp.IsZero() && status.Staging != nil:
+		return r.undone(ctx)
+	case claim != nil:
+		// A claim without its volume would be taken for a staging volume.
+		if err := r.awaitGone(ctx, r.destination, claim, r.key(r.childSet)); err != nil {
+			return err
+		}
+	}
 	r.beginEpoch(status.Promotion.Epoch)
-	status.Promotion, status.Fence, status.Staging, status.LatestImage, status.LastReceived = nil, nil, nil, nil, nil
+	status.Promotion, status.Fence, status.Staging = nil, nil, nil
+	status.LatestImage, status.PendingImage, status.LastReceived = nil, nil, nil
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
@@ -152,6 +172,13 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	}
 	if claim != nil && boundTo(claim, pv) {
 		return r.settlePolicy(ctx, pv)
+	}
+	if claim != nil && claim.DeletionTimestamp.IsZero() && refers(pv, claim.Namespace, claim.Name) && pv.Spec.ClaimRef.UID == claim.UID {
+		// Handed over, and not bound yet. Once it is, nobody would give the volume its policy back.
+		if err := r.wake(ctx, claim, pv); err != nil {
+			return err
+		}
+		return lookAgain("claim "+claim.Name+" to be bound", deletionPoll)
 	}
 	r.note(r.destination, corev1.EventTypeNormal, "VolumeRetained", "Finalize",
 		"volume %s has no bound claim and stays, with policy Retain", fmt.Sprint(pv.Name))

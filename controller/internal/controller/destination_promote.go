@@ -130,6 +130,9 @@ func (r *destinationRun) blocked(reason, message string) {
 
 // promotion takes a promotion, or what undoes it, as far as it goes now.
 func (r *destinationRun) promotion(ctx context.Context) error {
+	if err := r.followEdit(ctx); err != nil {
+		return err
+	}
 	promotion := r.destination.Status.Promotion
 	switch {
 	case promotion.State == v1alpha1.PromotionDemoting, r.destination.Spec.Promote == nil:
@@ -153,6 +156,35 @@ func (r *destinationRun) promotion(ctx context.Context) error {
 		}
 	}
 	return r.rebind(ctx)
+}
+
+// followEdit takes over what the user has changed of spec.promote while that is still possible: the name of the claim as long
+// as the volume is in the vault, and a demotion that was called off as long as it has taken nothing.
+func (r *destinationRun) followEdit(ctx context.Context) error {
+	status, promote := &r.destination.Status, r.destination.Spec.Promote
+	promotion := status.Promotion
+	if promote == nil {
+		return nil
+	}
+	name := r.promotedName(promote)
+	renamed := promotion.State == v1alpha1.PromotionPromoting && promotion.PVCName != name
+	returns := promotion.State == v1alpha1.PromotionDemoting && promotion.PVCName == name && promotion.PVName != "" && status.Fence == nil
+	if !renamed && !returns {
+		return nil
+	}
+	pv, err := r.findPV(ctx, promotion.PVName)
+	if err != nil {
+		return err
+	}
+	switch outside := pv != nil && !r.inVault(pv); {
+	case renamed && !outside:
+		promotion.PVCName = name
+	case returns && outside && promotion.Step == "":
+		promotion.State = v1alpha1.PromotionPromoted
+	case returns && outside:
+		promotion.State = v1alpha1.PromotionPromoting
+	}
+	return r.persist(ctx)
 }
 
 // stopListener ends the listener for a promotion: what it has received is taken in.

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,13 @@ func (r *destinationRun) restoreImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if claim != nil && (!claim.DeletionTimestamp.IsZero() || !restoredFrom(claim, image)) {
+		// Of a promotion that was undone, perhaps of another image.
+		if err := r.awaitGone(ctx, r.destination, claim, r.key(promotion.Claim)); err != nil {
+			return err
+		}
+		return lookAgain("the volume of image "+image.Name, time.Millisecond)
+	}
 	if claim == nil {
 		staging, err := r.findClaim(ctx, r.key(r.childSet))
 		if err != nil {
@@ -50,6 +58,12 @@ func (r *destinationRun) restoreImage(ctx context.Context) error {
 	}
 	promotion.Step, promotion.PVName = v1alpha1.StepRebinding, claim.Spec.VolumeName
 	return r.persist(ctx)
+}
+
+// restoredFrom tells whether a claim was made to hold an image.
+func restoredFrom(claim *corev1.PersistentVolumeClaim, image *v1alpha1.Image) bool {
+	source := claim.Spec.DataSource
+	return source != nil && source.Name == image.Name && (source.Kind == "VolumeSnapshot") == (image.Kind == imageSnapshot)
 }
 
 // restoredClaim is like the staging claim, with the image's content.

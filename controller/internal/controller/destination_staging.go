@@ -40,6 +40,10 @@ func (r *destinationRun) ensureStaging(ctx context.Context) error {
 		if claim, err = r.createStaging(ctx); err != nil {
 			return err
 		}
+	case never && r.destination.Spec.Adopt != nil:
+		if err := r.makeRoom(ctx, claim); err != nil {
+			return err
+		}
 	}
 	if _, err := takeOver(ctx, r.Client, r.destination, claim); err != nil {
 		return err
@@ -60,7 +64,17 @@ func (r *destinationRun) ensureStaging(ctx context.Context) error {
 	if capacity, there := claim.Status.Capacity[corev1.ResourceStorage]; there {
 		status.Staging.Capacity = ptr.To(capacity)
 	}
-	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "the staging volume and the key are there")
+	message := "the staging volume and the key are there"
+	if r.destination.Spec.Adopt != nil {
+		taken, err := r.wasTaken(ctx, claim)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			message += fmt.Sprintf("; spec.adopt has no effect, because volume %s was made to receive before", claim.Spec.VolumeName)
+		}
+	}
+	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, message)
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 	"volferry.io/controller/internal/moverresult"
 )
 
-// endListener ends the listener in a way that leaves its result, and returns nil once it is gone: one with whom nobody
-// connected leaves the volume as clean as it was. One that is just starting has no result yet; await says whether to wait
+// endListener ends the listener in a way that leaves its result, and returns nil once it is gone: a transfer that is complete
+// is taken in, and one with whom nobody connected leaves the volume as clean as it was. One that is just starting has no result yet; await says whether to wait
 // for it to be ready.
 func (r *destinationRun) endListener(ctx context.Context, await bool) error {
 	mover, err := r.findJob(ctx, r.key(r.childSet))
@@ -28,13 +28,27 @@ func (r *destinationRun) endListener(ctx context.Context, await bool) error {
 	if err := r.noteListener(ctx, mover); err != nil {
 		return err
 	}
+	if !mover.finished() && !mover.running() {
+		// The pod was read from the cache, which may lag behind: what it has done must not be missed.
+		if err := r.findPod(ctx, r.APIReader, &mover); err != nil {
+			return err
+		}
+	}
 	switch {
-	case !mover.job.DeletionTimestamp.IsZero() || overdue(mover):
 	case mover.finished():
+		// A transfer may have come to its end meanwhile. Where nothing receives any more it plays no part.
+		if r.destination.Status.Staging != nil {
+			if done, err := r.takeIn(ctx); done || err != nil {
+				return err
+			}
+		}
 		r.judgeListener(mover)
 		if err := r.persist(ctx); err != nil {
 			return err
 		}
+	case !mover.job.DeletionTimestamp.IsZero() || overdue(mover):
+	case mover.terminated() != nil:
+		return lookAgain("the Job's verdict on a listener that has ended", 250*time.Millisecond)
 	case mover.running() || await:
 		if err := r.endPod(ctx, mover); err != nil {
 			return err

@@ -5,13 +5,19 @@ package controller
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/params"
 )
 
 // endedWith is a listener that has ended with that code; sessions is JSON, or empty for a mover that left no result.
@@ -58,6 +64,55 @@ func TestJudgeListener(t *testing.T) {
 			run.judgeListener(test.mover)
 			if *d.Status.Staging != test.want {
 				t.Errorf("got %+v, want %+v", *d.Status.Staging, test.want)
+			}
+		})
+	}
+}
+
+// Whoever ends a listener takes in what it has received, or waits for the verdict on it, however late it ended.
+func TestEndListenerTakesIn(t *testing.T) {
+	for name, test := range map[string]struct {
+		finished, late bool
+		received       bool
+	}{
+		"complete":             {true, false, true},
+		"complete, but late":   {true, true, true},
+		"ended, no verdict":    {false, false, false},
+		"no verdict, and late": {false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+			run := destinationRunOf(fakeBase(t), d)
+			d.Status.Staging = &v1alpha1.StagingVolume{PVName: "pv", Dirty: true, Listener: "job"}
+			child := build.Claim(build.ClaimInput{Child: run.child(run.childSet)}).ObjectMeta
+			mover := endedWith(0, "1")
+			mover.job.ObjectMeta = child
+			mover.job.UID = "job"
+			if test.finished {
+				mover.job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+			}
+			mover.pod.ObjectMeta = metav1.ObjectMeta{
+				Namespace: child.Namespace, Name: "pod", Labels: map[string]string{batchv1.JobNameLabel: child.Name, batchv1.ControllerUidLabel: "job"},
+			}
+			if test.late {
+				mover.pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
+				mover.pod.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+			}
+			run.base = fakeBase(t, d, mover.job, mover.pod)
+			run.Recorder = events.NewFakeRecorder(9)
+			run.params = &params.DestinationParams{Common: params.Common{CopyMethod: params.CopyDirect}}
+			if err := run.APIReader.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				t.Fatal(err)
+			}
+			if err := run.endListener(t.Context(), false); trouble(err) != "" {
+				t.Fatal(err)
+			}
+			if received := d.Status.LastReceived != nil; received != test.received {
+				t.Errorf("received: %v", received)
+			}
+			err := run.APIReader.Get(t.Context(), client.ObjectKeyFromObject(mover.job), mover.job)
+			if gone := apierrors.IsNotFound(err); gone != (!test.finished && test.late) {
+				t.Errorf("the Job is gone: %v, %v", gone, err)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func (b *base) take(ctx context.Context, t taking) error {
 
 // othersVolume says whose a volume is that must not be taken for this owner; empty: it may be. A claim can name any volume
 // of the cluster, so only the volume's own word counts: it has to refer to the claim it is taken from, to our claim, or to
-// that of a final sync of the same namespace.
+// that of a final sync of the same namespace that is over.
 func (b *base) othersVolume(ctx context.Context, t taking, pv *corev1.PersistentVolume) (string, error) {
 	reference := pv.Spec.ClaimRef
 	if reference == nil {
@@ -104,8 +104,13 @@ func (b *base) othersVolume(ctx context.Context, t taking, pv *corev1.Persistent
 			return "", fmt.Errorf("look for the final sync that has volume %s: %w", pv.Name, err)
 		}
 		for i := range list.Items {
-			if names.FinalSync(list.Items[i].Namespace, list.Items[i].Name) == reference.Name {
+			source := &list.Items[i]
+			switch {
+			case names.FinalSync(source.Namespace, source.Name) != reference.Name:
+			case finalSyncOver(source):
 				return "", nil
+			default:
+				return fmt.Sprintf("the final sync of Source %s has volume %s and is not over", source.Name, pv.Name), nil
 			}
 		}
 	}

@@ -136,6 +136,9 @@ func (r *sourceRun) steps(ctx context.Context) error {
 	r.source.Status.ObservedUID = string(r.source.UID)
 	r.source.Status.ObservedGeneration = r.source.Generation
 	if err := r.accept(ctx); err != nil {
+		if errors.Is(err, errStalled) && r.calledOff() {
+			return r.abortFinalSync(ctx)
+		}
 		return r.interrupted(ctx, err)
 	}
 	if usual, err := r.finalSync(ctx); !usual || err != nil {

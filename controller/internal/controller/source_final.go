@@ -21,12 +21,21 @@ import (
 
 // A final sync sends the last state of a volume that nobody writes any more. It waits until the workloads are gone, takes
 // the volume into the vault, where nobody can mount it, and runs the mover there. Each pass begins with the first
-// condition, until the fence has settled; so it can be cut anywhere. spec.finalSync.id drives it, and is all that does.
+// condition, until the volume is being taken, and then with its use, until the fence has settled; so it can be cut anywhere. spec.finalSync.id drives it, and is all that does.
 
-// finalSyncOver tells whether a Source's final sync needs its volume no more.
+// finalSyncOver tells whether a Source's final sync needs its volume no more. One that is asked for is not the one before it.
 func finalSyncOver(source *v1alpha1.Source) bool {
-	status := source.Status.FinalSync
-	return status != nil && status.Completed != nil
+	spec, status := source.Spec.FinalSync, source.Status.FinalSync
+	if status == nil || spec != nil && spec.ID != status.ID {
+		return false
+	}
+	return status.Completed != nil || status.Phase == v1alpha1.ReasonVolumeGone
+}
+
+// finalSyncAhead tells whether a Source is asked for a final sync that is not over.
+func finalSyncAhead(source *v1alpha1.Source) bool {
+	return source.Spec.FinalSync != nil && source.DeletionTimestamp.IsZero() && v1alpha1.BuiltInMethod(source.Spec.ReplicationMethod) &&
+		!finalSyncOver(source)
 }
 
 // finalSync takes the final sync, or what follows it, as far as it goes now. It tells whether the Source goes on as usual.
@@ -36,7 +45,7 @@ func (r *sourceRun) finalSync(ctx context.Context) (usual bool, err error) {
 	case spec == nil && status == nil:
 		r.set.False(v1alpha1.ConditionFinalSynced, v1alpha1.ReasonNotRequested, "spec.finalSync is not set")
 		return true, nil
-	case spec == nil && status.Completed == nil:
+	case r.calledOff():
 		return false, r.abortFinalSync(ctx)
 	case spec != nil && (status == nil || status.ID != spec.ID):
 		if err := r.beginFinalSync(ctx); err != nil {
@@ -64,8 +73,11 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	status.FinalSync = &v1alpha1.FinalSyncStatus{
 		ID: r.source.Spec.FinalSync.ID, Phase: v1alpha1.ReasonQuiescing, Started: &metav1.Time{Time: r.now},
 	}
-	status.Retry = nil
+	status.Retry = sameAttempt(status.Retry)
 	if err := r.persist(ctx); err != nil {
+		return err
+	}
+	if promoted, err := r.followPromotion(ctx); promoted || err != nil {
 		return err
 	}
 	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source})
@@ -79,6 +91,51 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	return nil
 }
 
+// lostToOthers forgets a fence whose volume went elsewhere since: a Destination has adopted what an earlier final sync held.
+func (r *sourceRun) lostToOthers(ctx context.Context) error {
+	fence := r.source.Status.Fence
+	if fence == nil || !fence.Settled || r.source.Status.ActiveSync != nil {
+		return nil
+	}
+	pv, err := r.findPV(ctx, fence.PVName)
+	if key := r.finalObject(); err != nil || pv != nil && refers(pv, key.Namespace, key.Name) {
+		return err
+	}
+	return r.giveBack(ctx, r.finalTaking())
+}
+
+// followPromotion goes on from a promotion since the Source's last sync, which began another epoch and may have given the
+// claim another volume: that one is then synced. Without a claim it is the volume that is known, and its word. It tells
+// whether there was such a promotion.
+func (r *sourceRun) followPromotion(ctx context.Context) (bool, error) {
+	recorded := r.source.Status.SourceVolume
+	if recorded == nil || r.source.Status.Fence != nil || r.source.Status.ActiveSync != nil {
+		return false, nil
+	}
+	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source})
+	if err != nil {
+		return false, err
+	}
+	if claim != nil && claim.Spec.VolumeName != "" {
+		pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+		if err != nil {
+			return false, err
+		}
+		if pv != nil && boundTo(claim, pv) && r.outranked(pv) {
+			r.claim = claim
+			if err := r.recordVolume(ctx, pv); err != nil {
+				return false, err
+			}
+			return true, r.retainVolume(ctx)
+		}
+	}
+	pv, err := r.findPV(ctx, recorded.PVName)
+	if err != nil || pv == nil || volume.Of(pv).HandleHash != recorded.HandleHash || !r.takeLineage(pv) {
+		return false, err
+	}
+	return true, r.persist(ctx)
+}
+
 // finalPhase says where the final sync stands.
 func (r *sourceRun) finalPhase(phase, message string) {
 	status := r.source.Status.FinalSync
@@ -90,9 +147,21 @@ func (r *sourceRun) finalPhase(phase, message string) {
 
 // runFinalSync goes through the conditions, the fence and the sync.
 func (r *sourceRun) runFinalSync(ctx context.Context) error {
-	if r.source.Status.SourceVolume == nil {
+	if err := r.lostToOthers(ctx); err != nil {
+		return err
+	}
+	switch status := &r.source.Status; {
+	case status.SourceVolume == nil:
 		// Nothing is known of the volume yet.
+		r.finalPhase(v1alpha1.ReasonQuiescing, fmt.Sprintf("claim %s has had no volume yet that could be synced", r.source.Spec.Source))
 		if err := r.findVolume(ctx); err != nil {
+			return err
+		}
+		if err := r.retainVolume(ctx); err != nil {
+			return err
+		}
+	case status.Fence == nil && status.ActiveSync == nil:
+		if _, err := r.followPromotion(ctx); err != nil {
 			return err
 		}
 	}
@@ -100,8 +169,11 @@ func (r *sourceRun) runFinalSync(ctx context.Context) error {
 		return err
 	}
 	if fence := r.source.Status.Fence; fence == nil || !fence.Settled {
-		if err := r.readyToFence(ctx); err != nil {
-			return err
+		// What has to come before is not asked again while the fence settles: only a look at the volume's use can undo it.
+		if fence == nil {
+			if err := r.readyToFence(ctx); err != nil {
+				return err
+			}
 		}
 		if err := r.fenceVolume(ctx); err != nil {
 			return err
@@ -116,6 +188,9 @@ func (r *sourceRun) finalVolumeGone(ctx context.Context) (bool, error) {
 	pv, err := r.findPV(ctx, recorded.PVName)
 	if err != nil || pv != nil && volume.Of(pv).HandleHash == recorded.HandleHash {
 		return false, err
+	}
+	if r.source.Status.ActiveSync != nil {
+		return true, r.endFinalMover(ctx)
 	}
 	message := fmt.Sprintf("volume %s is gone: its claim was deleted, and its reclaim policy was not Retain; the peer has what the last sync sent", recorded.PVName)
 	if r.source.Status.FinalSync.Phase != v1alpha1.ReasonVolumeGone {
@@ -140,27 +215,27 @@ func (r *sourceRun) readyToFence(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if claim != nil && claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName == r.source.Status.SourceVolume.PVName && r.source.Status.Fence == nil {
+		if claim != nil && claim.DeletionTimestamp.IsZero() && claim.Spec.VolumeName == r.source.Status.SourceVolume.PVName {
 			r.finalPhase(v1alpha1.ReasonWaitingForPVCDeletion, fmt.Sprintf("claim %s is to be deleted first", claim.Name))
 			return lookAgain("the claim's deletion", usePoll)
 		}
 	}
-	if err := r.params.ReadyToSync(); err != nil {
-		r.finalPhase(v1alpha1.ReasonQuiescing, err.Error())
-		return errStalled
-	}
-	return r.finalKey(ctx)
+	return r.finalKey(ctx, v1alpha1.ReasonQuiescing)
 }
 
-// finalKey copies the key into the vault, where the mover will run. It comes before the fence: without a key there is no
-// sync that a volume would have to be taken for.
-func (r *sourceRun) finalKey(ctx context.Context) error {
+// finalKey copies the key into the vault, where the mover will run. It comes before the fence, since without a key there is
+// no sync that a volume would have to be taken for, and again before each sync.
+func (r *sourceRun) finalKey(ctx context.Context, phase string) error {
+	if err := r.params.ReadyToSync(); err != nil {
+		r.finalPhase(phase, err.Error())
+		return errStalled
+	}
 	id, psk, lack, err := r.userKey(ctx, r.source.Namespace, r.params.KeySecret)
 	if err != nil {
 		return err
 	}
 	if lack != nil {
-		r.finalPhase(v1alpha1.ReasonQuiescing, lack.message)
+		r.finalPhase(phase, lack.message)
 		return r.missing(lack.reason, lack.message)
 	}
 	return apply(ctx, r.Client, build.KeySecret(r.finalChild(), []byte(id), []byte(psk)))
@@ -226,6 +301,10 @@ func (r *sourceRun) syncFinally(ctx context.Context) error {
 			case retry.NextAttempt != nil && r.now.Before(retry.NextAttempt.Time):
 				return lookAgain("the next try", until(r.now, retry.NextAttempt.Time))
 			}
+		}
+		// The key, too, may have been edited since the fence.
+		if err := r.finalKey(ctx, v1alpha1.ReasonSyncing); err != nil {
+			return err
 		}
 		if !r.Limiter.Acquire(client.ObjectKeyFromObject(r.source)) {
 			return waitFor("a free place")

@@ -13,6 +13,12 @@ import (
 	"volferry.io/controller/api/v1alpha1"
 )
 
+// calledOff tells whether a final sync is to be undone. That needs no parameters, valid or not.
+func (r *sourceRun) calledOff() bool {
+	status := r.source.Status.FinalSync
+	return r.source.Spec.FinalSync == nil && status != nil && status.Completed == nil
+}
+
 // abortFinalSync undoes what a final sync that was called off has done.
 func (r *sourceRun) abortFinalSync(ctx context.Context) error {
 	if active := r.source.Status.ActiveSync; active != nil && active.FinalSyncID != "" {
@@ -25,11 +31,20 @@ func (r *sourceRun) abortFinalSync(ctx context.Context) error {
 	if err := r.awaitGone(ctx, r.source, &corev1.Secret{}, r.finalObject()); err != nil {
 		return err
 	}
-	r.source.Status.FinalSync, r.source.Status.Retry = nil, nil
+	r.source.Status.FinalSync, r.source.Status.Retry = nil, sameAttempt(r.source.Status.Retry)
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
 	return lookAgain("the triggers", time.Millisecond)
+}
+
+// sameAttempt is what is kept of a failure that is of the past: the peer may have the transfer, and takes the next one of the
+// same number for a repetition only by the attempt's id.
+func sameAttempt(retry *v1alpha1.Retry) *v1alpha1.Retry {
+	if retry == nil || retry.AttemptID == "" {
+		return nil
+	}
+	return &v1alpha1.Retry{AttemptID: retry.AttemptID}
 }
 
 // afterFinalSync keeps the volume in the vault until a Destination has adopted it, or gives it back where the user says

@@ -114,21 +114,25 @@ func (r *sourceRun) recordVolume(ctx context.Context, pv *corev1.PersistentVolum
 // takeLineage goes on from where a promotion of this volume put it: a later epoch than the Source's own. What was refused
 // before then is of the past.
 func (r *sourceRun) takeLineage(pv *corev1.PersistentVolume) bool {
-	status := &r.source.Status
-	lineage := volume.LineageOf(pv)
-	own := ""
-	if status.Lineage != nil {
-		own = status.Lineage.Epoch
-	}
-	if lineage == nil || volume.EpochCounter(lineage.Epoch) <= volume.EpochCounter(own) {
+	if !r.outranked(pv) {
 		return false
 	}
-	status.Lineage = &v1alpha1.SourceLineage{Lineage: *lineage}
+	status := &r.source.Status
+	status.Lineage = &v1alpha1.SourceLineage{Lineage: *volume.LineageOf(pv)}
 	if status.ActiveSync == nil {
 		status.Retry = nil
 	}
 	r.set.Unknown(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonNotContacted, "the volume was promoted; no sync has reached the peer since")
 	return true
+}
+
+// outranked tells whether a volume was promoted since this Source last knew it.
+func (r *sourceRun) outranked(pv *corev1.PersistentVolume) bool {
+	lineage, own := volume.LineageOf(pv), ""
+	if r.source.Status.Lineage != nil {
+		own = r.source.Status.Lineage.Epoch
+	}
+	return lineage != nil && volume.EpochCounter(lineage.Epoch) > volume.EpochCounter(own)
 }
 
 func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.PersistentVolume, token string) error {

@@ -205,6 +205,27 @@ func TestA33WaitForWorkloads(t *testing.T) {
 	w.finalSynced(v1alpha1.ReasonCompleted)
 }
 
+// A workload that comes back while the fence settles gets its volume back, although it was to be waited for.
+func TestWorkloadReturnsDuringTheFence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) { w.options.FenceSettle = 10 * time.Second })
+	w.relocatable()
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1", WaitForWorkloads: []v1alpha1.WorkloadReference{{Kind: "Job", Name: "db"}}})
+	w.eventually(30*time.Second, "the fence", func() bool { return w.finalClaim() != nil })
+	w.create(&batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "db"}},
+		}}},
+	})
+	w.pod("db-0", "data")
+	w.eventually(30*time.Second, "the volume to go back", func() bool {
+		return w.finalClaim() == nil && w.pvc("data").Status.Phase == corev1.ClaimBound
+	})
+	w.finalSynced(v1alpha1.ReasonWaitingForWorkloads)
+	w.removePod("db-0")
+}
+
 // The strict rule: the claim is to be deleted first.
 func TestA34WaitForPVCDeletion(t *testing.T) {
 	t.Parallel()
@@ -423,9 +444,28 @@ func TestFinalSyncFailures(t *testing.T) {
 		t.Error("the volume is not fenced any more")
 	}
 	w.inject(nil)
+	// The next try is made with the key as it is by then.
+	right := w.changeKey([]byte(strings.Repeat("0", 64)))
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "1" })
+	w.eventually(60*time.Second, "a wrong key to be refused", func() bool {
+		s := w.source("p").Status
+		return s.Retry != nil && s.Retry.Permanent && s.Retry.Generation == w.source("p").Generation && s.ActiveSync == nil
+	})
+	w.changeKey(right)
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "2" })
 	w.finalSynced(v1alpha1.ReasonCompleted)
 	w.eventually(30*time.Second, "the last write at the peer", func() bool { return same(data, w.staging("p")) })
+}
+
+// changeKey replaces the key of Source p and gives the one that it had.
+func (w *world) changeKey(psk []byte) (before []byte) {
+	w.Helper()
+	key := &corev1.Secret{}
+	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, key))
+	before = key.Data["psk"]
+	key.Data["psk"] = psk
+	w.must(w.client.Update(w.ctx, key))
+	return before
 }
 
 // Without the right to read the key there is no sync for which the volume would have to be taken.
@@ -441,4 +481,28 @@ func TestFinalSyncNeedsTheKey(t *testing.T) {
 	w.openSecrets()
 	w.finalSynced(v1alpha1.ReasonCompleted)
 	w.forbidden.Store(0) // the one that this test is about
+}
+
+// A Destination that is to adopt the claim of a final sync, asked for by the same edit, takes the volume after it.
+func TestFinalSyncBeforeAdoption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.relocatable()
+	pvName := w.pvc("data").Spec.VolumeName
+	w.pod("db-0", "data")
+	w.create(&v1alpha1.Destination{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "home"},
+		Spec:       v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "data"}},
+	})
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+	w.finalSynced(v1alpha1.ReasonInUse)
+	w.removePod("db-0")
+	w.finalSynced(v1alpha1.ReasonCompleted)
+	if !same(data, w.staging("p")) {
+		t.Error("the peer does not have the last write")
+	}
+	w.eventually(60*time.Second, "the adoption", func() bool {
+		home := w.destination("home").Status
+		return home.Phase == v1alpha1.DestinationListening && home.Staging.PVName == pvName
+	})
 }

@@ -95,6 +95,43 @@ var procedures = map[string]procedure{
 			w.bound("data", corev1.PersistentVolumeReclaimRetain)
 		},
 	},
+	"adoption of a held volume": {
+		before: func(w *world) {
+			w.relocatable()
+			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+			w.finalSynced(v1alpha1.ReasonCompleted)
+		},
+		ask: func(w *world) {
+			w.create(&v1alpha1.Destination{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "home"},
+				Spec:       v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "data"}},
+			})
+		},
+		end: func(w *world) {
+			pvName := w.pvc("data").Spec.VolumeName
+			w.eventually(60*time.Second, "the adoption", func() bool {
+				d := w.destination("home").Status
+				return d.Phase == v1alpha1.DestinationListening && d.Fence == nil && d.Staging.PVName == pvName
+			})
+		},
+	},
+	"calling off": {
+		before: func(w *world) {
+			w.relocatable()
+			w.inject(slowly(20 * time.Second))
+			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+			w.finalSynced(v1alpha1.ReasonSyncing)
+			w.eventually(30*time.Second, "the mover", func() bool { return w.vaultObjects() == 3 })
+		},
+		ask: func(w *world) { w.callOff() },
+		end: func(w *world) {
+			w.finalSynced(v1alpha1.ReasonNotRequested)
+			w.eventually(20*time.Second, "the claim to be bound again", func() bool {
+				return w.pvc("data").Status.Phase == corev1.ClaimBound && w.vaultObjects() == 0
+			})
+			w.bound("data", corev1.PersistentVolumeReclaimRetain)
+		},
+	},
 	"fence roll-back": {
 		before: func(w *world) { w.relocatable() },
 		ask: func(w *world) {

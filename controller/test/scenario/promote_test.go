@@ -320,6 +320,28 @@ func TestA41LostClaimIsBoundAgain(t *testing.T) {
 	}
 }
 
+// What is changed of spec.promote counts as long as it can: another name while the claim of the first one is in the way, and
+// the promotion itself while a pod keeps the demotion from taking the volume.
+func TestPromotionFollowsEdits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
+	w.promote(v1alpha1.PromoteSpec{PVCName: "data"})
+	w.promotedReason(v1alpha1.ReasonPVCConflict)
+	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
+	w.promotedReason(v1alpha1.ReasonPromoted)
+	w.bound("data", corev1.PersistentVolumeReclaimRetain)
+	w.bound("db", corev1.PersistentVolumeReclaimDelete)
+	w.pod("db-0", "db")
+	w.demote()
+	w.promotedReason(v1alpha1.ReasonInUse)
+	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
+	w.promotedReason(v1alpha1.ReasonPromoted)
+	w.removePod("db-0")
+	w.never(4*time.Second, "a demotion", func() bool { return w.destination("p").Status.Promotion.State != v1alpha1.PromotionPromoted })
+	w.bound("db", corev1.PersistentVolumeReclaimDelete)
+}
+
 // A claim of that name with another volume is in the way; it is left alone unless the user says Replace and nobody uses it.
 func TestA43Conflict(t *testing.T) {
 	t.Parallel()

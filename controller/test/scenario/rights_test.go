@@ -8,9 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/app"
 )
 
@@ -42,6 +44,18 @@ func TestA65LeastRights(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "data"}}
 	if err := controller.Delete(w.ctx, claim); err == nil {
 		t.Error("a claim without our label could be deleted")
+	}
+	// A label that the user has set does not keep the controller from its annotations, and it cannot add the one that is missing.
+	half := w.pvc("data")
+	half.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	w.must(w.client.Update(w.ctx, half))
+	annotate := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebound+`":"1"}}}`))
+	if err := controller.Patch(w.ctx, half, annotate); err != nil {
+		t.Errorf("annotating a claim with half of our label: %v", err)
+	}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelOwnerUID+`":"1"}}}`))
+	if err := controller.Patch(w.ctx, half, label); err == nil {
+		t.Error("a claim of a user's could be made ours")
 	}
 	if err := controller.DeleteAllOf(w.ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(w.namespace)); err == nil {
 		t.Error("claims could be deleted as a collection")

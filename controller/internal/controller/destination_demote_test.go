@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"volferry.io/controller/api/v1alpha1"
+	"volferry.io/controller/internal/build"
+	"volferry.io/controller/internal/names"
+)
+
+// vaultClaimOf is a claim that a Destination has in the vault.
+func vaultClaimOf(r *destinationRun, name, volume, image string) *corev1.PersistentVolumeClaim {
+	input := build.ClaimInput{Child: r.child(name), FromSnapshot: image}
+	claim := build.Claim(input)
+	claim.Spec.VolumeName, claim.Status.Phase = volume, corev1.ClaimBound
+	return claim
+}
+
+func restoringRun(t *testing.T, claimsFor func(*destinationRun) []client.Object) *destinationRun {
+	t.Helper()
+	d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+	d.Spec.Promote = &v1alpha1.PromoteSpec{Image: "second"}
+	run := destinationRunOf(fakeBase(t), d)
+	d.Status.Images = []v1alpha1.Image{{Kind: imageSnapshot, Name: "second"}, {Kind: imageSnapshot, Name: "first"}}
+	d.Status.LatestImage = &d.Status.Images[0]
+	d.Status.LastReceived = &v1alpha1.Received{Seq: 2}
+	d.Status.Staging = &v1alpha1.StagingVolume{PVName: "staging"}
+	d.Status.Promotion = &v1alpha1.PromotionStatus{
+		State: v1alpha1.PromotionPromoting, Step: v1alpha1.StepRestoring, Image: "second", Claim: names.Restored(run.childSet),
+	}
+	run.base = fakeBase(t, append(claimsFor(run), d)...)
+	if err := run.APIReader.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// A volume that another image was restored into is not promoted, nor one that is on its way out.
+func TestRestoredVolumeIsOfTheImage(t *testing.T) {
+	for name, test := range map[string]struct {
+		image string
+		ends  bool
+		used  bool
+	}{
+		"this image":    {"second", false, true},
+		"another image": {"first", false, false},
+		"going":         {"second", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := restoringRun(t, func(r *destinationRun) []client.Object {
+				claim := vaultClaimOf(r, names.Restored(r.childSet), "restored", test.image)
+				claim.Finalizers = []string{"kubernetes.io/pvc-protection"}
+				if test.ends {
+					claim.DeletionTimestamp = ptr.To(metav1.Now())
+				}
+				return []client.Object{claim}
+			})
+			err := run.restoreImage(t.Context())
+			if used := err == nil && run.destination.Status.Promotion.PVName == "restored"; used != test.used || trouble(err) != "" {
+				t.Errorf("the volume was taken: %v, %v", used, err)
+			}
+		})
+	}
+}
+
+// An undone promotion leaves no restored volume behind, and the loss of one loses nothing of the replica.
+func TestUndonePromotion(t *testing.T) {
+	for name, lost := range map[string]bool{"undone": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			run := restoringRun(t, func(r *destinationRun) []client.Object {
+				return []client.Object{vaultClaimOf(r, r.childSet, "staging", ""), vaultClaimOf(r, names.Restored(r.childSet), "restored", "second")}
+			})
+			if lost {
+				run.destination.Status.Promotion.PVName = "restored" // there is none of that name
+			}
+			for range 3 {
+				if err := run.demote(t.Context()); trouble(err) != "" {
+					t.Fatal(err)
+				}
+				if run.destination.Status.Promotion == nil {
+					break
+				}
+			}
+			status := run.destination.Status
+			if status.Promotion != nil || status.LatestImage == nil || status.LastReceived == nil || status.Staging == nil {
+				t.Errorf("the status is %+v", status)
+			}
+			err := run.APIReader.Get(t.Context(), run.key(names.Restored(run.childSet)), &corev1.PersistentVolumeClaim{})
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("the restored volume is left: %v", err)
+			}
+		})
+	}
+}
+
+// The end of a Destination waits for a claim that is just being bound to the volume it was given, to settle its policy.
+func TestLeaveVolumeAwaitsTheBinder(t *testing.T) {
+	d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+	d.Status.Promotion = &v1alpha1.PromotionStatus{State: v1alpha1.PromotionPromoting, PVCName: "data", PVName: "pv"}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "claim"}}
+	claim.Spec.VolumeName = "pv"
+	pv := volumeFor("ns", "data")
+	pv.Spec.ClaimRef.UID = "claim"
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	pv.Annotations = map[string]string{v1alpha1.AnnotationOriginalReclaimPolicy: "Delete"}
+	run := destinationRunOf(fakeBase(t, d, claim, pv), d)
+	if err := run.leaveVolume(t.Context()); err == nil {
+		t.Error("it did not wait")
+	}
+	if err := run.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	if err := run.Client.Status().Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.leaveVolume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.APIReader.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
+		t.Fatal(err)
+	}
+	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		t.Errorf("policy %s", pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+}
