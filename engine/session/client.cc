@@ -208,11 +208,11 @@ Summary run_remote(const Remote& remote, const SyncOptions& options, bool verify
     summary.reconnects = reconnects;
     summary.elapsed_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const bool lost =
-        summary.fatal &&
-        (summary.fatal->code == Code::kConnectionLost || summary.fatal->code == Code::kTimeout ||
-         (summary.fatal->code == Code::kConnect &&
-          (reconnects > 0 || summary.fatal->os_errno == ECONNRESET)));
+    const bool lost = summary.fatal && (summary.fatal->code == Code::kConnectionLost ||
+                                        summary.fatal->code == Code::kTimeout ||
+                                        (summary.fatal->code == Code::kConnect &&
+                                         (reconnects > 0 || summary.fatal->os_errno == ECONNRESET ||
+                                          summary.fatal->os_errno == EPIPE)));
     if (!lost) return summary;
     // Once there was a session, failing to get it back is a lost connection, not an address that
     // leads nowhere.

@@ -33,7 +33,8 @@ Result<wire::Frame> receive_frame(Link& link, const Wait& wait) {
 Result<wire::HelloAck> exchange(Link& link, const wire::Hello& hello, const Wait& wait,
                                 const wire::Frame* opening = nullptr) {
   VF_TRY(send_frame(link, wire::make_frame(hello), wait));
-  if (opening != nullptr) VF_TRY(send_frame(link, *opening, wait));
+  // A peer that has closed already has told why, or the read tells that it has not.
+  if (opening != nullptr) (void)send_frame(link, *opening, wait);
   VF_ASSIGN(const wire::Frame answer, receive_frame(link, wait));
   if (answer.type == wire::MessageType::kRefuse) {
     wire::Refuse refuse;
