@@ -136,10 +136,10 @@ Status run_receiver(const RemoteSession& session, Volume& destination, wire::Roo
   session.runtime.work_pool->cancel();
   session.runtime.workers->stop();
   landing.restore();
-  if (!done) {
-    if (auto fatal = session.tally.fatal()) return std::unexpected(*fatal);
-    return done;
-  }
+  // Also where the pass came to its end before anybody looked: after Finish the peer could not be
+  // told any more.
+  if (auto fatal = session.tally.fatal()) return std::unexpected(*fatal);
+  VF_TRY(done);
   VF_TRY(session.channel.send(wire::make_frame(finish_message(session.tally))));
   // Nothing follows, so the sender need not wait a round trip for our Goodbye.
   session.channel.end_sending();

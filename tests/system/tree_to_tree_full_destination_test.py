@@ -4,6 +4,7 @@ on.
 """
 
 import os
+import subprocess
 
 from support import blockdev, compare, trees
 from support.case import MAIN_TRANSPORTS, over
@@ -65,6 +66,15 @@ class Full:
     def test_inplace_too(self):
         trees.write_random(os.path.join(self.src, "f0"), 40 * MIB, seed=9)
         self.sync("--inplace", expect=20)
+
+    def test_read_only_file_system(self):
+        """Both ends end with the same code, however soon the small pass is over."""
+        trees.write_random(os.path.join(self.src, "one more"), 5000, seed=9)
+        subprocess.run(["mount", "-o", "remount,ro", self.mounted], check=True)
+        self.addCleanup(subprocess.run, ["mount", "-o", "remount,rw", self.mounted], check=False)
+        for _ in range(5):
+            result = self.sync(expect=21)
+            self.assertIn("Read-only file system", result.stderr)
 
     def test_out_of_inodes(self):
         mounted = blockdev.mount(
