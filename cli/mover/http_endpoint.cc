@@ -2,6 +2,7 @@
 #include "cli/mover/http_endpoint.h"
 
 #include "cli/mover/metrics.h"
+#include "cli/mover/result.h"
 
 namespace volferry::cli::mover {
 
@@ -18,6 +19,11 @@ HttpReply endpoint_reply(std::string_view path, Role role, const LiveState& stat
     const auto now = state.progress();
     if (!now) return {.status = 204};
     return {.type = "application/json", .body = *now + "\n"};
+  }
+  if (path == "/refusal") {
+    const auto last = state.refusal();
+    if (!last) return {.status = 204};
+    return {.type = "application/json", .body = refusal_json(*last) + "\n"};
   }
   return {.status = 404, .body = "not found\n"};
 }

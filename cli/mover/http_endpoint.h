@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /metrics, /healthz and /progress over HTTP.
+// /metrics, /healthz, /progress and /refusal over HTTP.
 #pragma once
 
 #include <memory>

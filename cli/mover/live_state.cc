@@ -41,6 +41,21 @@ void LiveState::end_session() {
   in_session_ = false;
 }
 
+void LiveState::refuse(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  refused_ = error;
+}
+
+void LiveState::accept() {
+  const std::lock_guard lock(mutex_);
+  refused_.reset();
+}
+
+std::optional<Error> LiveState::refusal() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
 void LiveState::update(const ProgressSnapshot& snapshot) {
   const std::lock_guard lock(mutex_);
   const TimePoint now = clock_();

@@ -34,11 +34,16 @@ class LiveState {
   // A peer has been accepted; what follows counts anew for progress.
   void begin_session();
   void end_session();
+  // A peer was refused, which is remembered until another one is accepted.
+  void refuse(const Error& error);
+  void accept();
   void update(const ProgressSnapshot& snapshot);
 
   Totals totals() const;
   // The progress event; nothing before the first.
   std::optional<std::string> progress() const;
+  // Why the last peer was refused; nothing where it was accepted, or none came.
+  std::optional<Error> refusal() const;
   // False where a session is stuck.
   bool healthy() const;
 
@@ -50,6 +55,7 @@ class LiveState {
   ProgressMeter meter_;
   bool seen_ = false;
   bool in_session_ = false;
+  std::optional<Error> refused_;
   TimePoint changed_{};
   Totals before_;  // of the sessions that are over
 };

@@ -24,15 +24,17 @@ constexpr int kVersion = 1;
 // Exit codes after which the same run would end the same way.
 constexpr int kPermanent[] = {2, 11, 12, 20, 23, 30};
 
+std::string_view reason_of(const Error& error) {
+  const std::string_view refusal = reason_of_refusal(error.context);
+  return refusal.empty() ? reason(error.code) : refusal;
+}
+
 // What the exit code stands for. Both signals interrupt.
 std::string_view reason_of(const Summary& summary) {
   const int code = summary.exit_code();
   if (code == 0) return "";
   if (code == exit_code(Code::kTerminated)) return reason(Code::kInterrupted);
-  if (summary.fatal) {
-    const std::string_view refusal = reason_of_refusal(summary.fatal->context);
-    return refusal.empty() ? reason(summary.fatal->code) : refusal;
-  }
+  if (summary.fatal) return reason_of(*summary.fatal);
   for (const Code each : {Code::kItemFailed, Code::kSourceChanged, Code::kDifferences})
     if (code == exit_code(each)) return reason(each);
   return reason(Code::kInternal);
@@ -44,14 +46,22 @@ std::string first_item(const Summary& summary, bool changed) {
   return item == summary.errors.end() ? "" : ", the first: " + item_text(*item);
 }
 
+std::string shown(const std::string& text) {
+  return std::string(cut_text(escape_line(text), kMaxMessage));
+}
+
+std::string message_of(const Error& error) {
+  std::string text = error_line(error);
+  constexpr std::string_view kLead = "volferry: error: ";
+  if (text.starts_with(kLead)) text.erase(0, kLead.size());
+  return shown(text);
+}
+
 // One line for a person.
 std::string message_of(const Summary& summary) {
   std::string text;
-  if (summary.fatal) {
-    text = error_line(*summary.fatal);
-    constexpr std::string_view kLead = "volferry: error: ";
-    if (text.starts_with(kLead)) text.erase(0, kLead.size());
-  } else if (summary.error_count > 0) {
+  if (summary.fatal) return message_of(*summary.fatal);
+  if (summary.error_count > 0) {
     text = fmt::format("{} items failed{}", summary.error_count, first_item(summary, false));
   } else if (summary.differences > 0) {
     text = fmt::format("{} differences found", summary.differences);
@@ -59,7 +69,7 @@ std::string message_of(const Summary& summary) {
     text = fmt::format("{} items vanished or changed while read{}", summary.changed_count,
                        first_item(summary, true));
   }
-  return std::string(cut_text(escape_line(text), kMaxMessage));
+  return shown(text);
 }
 
 Json fields(const Outcome& outcome) {
@@ -126,6 +136,15 @@ std::string result_json(const Outcome& outcome) {
   shorten(event, "log_tail");
   shorten(event, "message");
   return event.dump();
+}
+
+std::string refusal_json(const Error& error) {
+  return Json{{"event", "refusal"},
+              {"version", kVersion},
+              {"reason", reason_of(error)},
+              {"token", token_of_refusal(error.context)},
+              {"message", message_of(error)}}
+      .dump();
 }
 
 }  // namespace volferry::cli::mover

@@ -35,4 +35,7 @@ bool may_retry(int exit_code);
 // then the message.
 std::string result_json(const Outcome& outcome);
 
+// A refused peer, for who asks a mover that goes on listening.
+std::string refusal_json(const Error& error);
+
 }  // namespace volferry::cli::mover

@@ -27,16 +27,30 @@ std::uint64_t PeerRecord::sessions() const {
   return sessions_;
 }
 
+namespace {
+
+Status judge(const RunParts& parts, const std::vector<std::uint8_t>& tuple) {
+  VF_ASSIGN(const std::optional<Identity> peer, decode_identity(tuple));
+  parts.peer.set(peer);
+  // Without a tuple it is a person's `volferry sync`.
+  if (peer) VF_TRY(check_identities(parts.settings.role, parts.identity, *peer));
+  parts.peer.count_session();
+  return {};
+}
+
+}  // namespace
+
 PeerCheck peer_check(const RunParts& parts) {
   return [&parts](const std::vector<std::uint8_t>& tuple) -> Status {
     parts.live.begin_session();
     parts.peer.set(std::nullopt);
-    VF_ASSIGN(const std::optional<Identity> peer, decode_identity(tuple));
-    parts.peer.set(peer);
-    // Without a tuple it is a person's `volferry sync`.
-    if (peer) VF_TRY(check_identities(parts.settings.role, parts.identity, *peer));
-    parts.peer.count_session();
-    return {};
+    Status judged = judge(parts, tuple);
+    if (judged) {
+      parts.live.accept();
+    } else {
+      parts.live.refuse(judged.error());
+    }
+    return judged;
   };
 }
 

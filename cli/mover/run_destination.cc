@@ -65,6 +65,7 @@ Summary run_destination(const RunParts& parts,
   server_options.listen_host = parts.settings.listen.host;
   server_options.port = parts.settings.listen.port;
   server_options.psk = parts.keys;
+  server_options.incompatible = [&parts](const Error& error) { parts.live.refuse(error); };
   auto service = start_service(std::move(server_options), parts.settings.options, parts.logger);
   if (!service) return failed_summary(service.error());
   listening(service->server->address());

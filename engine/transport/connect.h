@@ -86,6 +86,10 @@ struct ServerOptions {
   ChannelOptions channel;        // streams: the most a session may have
   unsigned max_handshakes = 64;  // open at once before authentication
   std::chrono::milliseconds handshake_timeout{10'000};
+  // Told of a peer that bears a right key and does not speak this protocol, or another major
+  // version of it: kProtocol. Called on threads of the server, several at once; ends before the
+  // server does.
+  std::function<void(const Error&)> incompatible;
 };
 
 // A listening TLS server. Authentication happens off the accept loop; before it a peer holds little

@@ -164,7 +164,13 @@ class TlsServer : public Server {
     VF_ASSIGN(UniqueSsl ssl, context_->new_server());
     VF_ASSIGN(std::unique_ptr<Link> link,
               make_tls_link(std::move(socket), std::move(ssl), context_->psk(), peer, wait));
-    VF_ASSIGN(const wire::Hello hello, receive_hello(*link, wait));
+    const Result<wire::Hello> received = receive_hello(*link, wait);
+    if (!received) {
+      const Error& error = received.error();
+      if (error.code == Code::kProtocol && options_.incompatible) options_.incompatible(error);
+      return std::unexpected(error);
+    }
+    const wire::Hello& hello = *received;
     if (hello.stream != 0) {
       const wire::HelloAck ack = make_ack(options_.channel, hello.session_id);
       const Status joined = table_->join(hello, link, ack);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Movers refuse a peer that is not the one they should meet, by themselves, before a byte is written."""
 
+import json
 import os
 import re
 
@@ -24,7 +25,8 @@ class Identity(MoverCase):
 
     def refused(self, reason: str, **changes) -> str:
         """A push with these changes is refused at both ends; returns the token. The destination still listens."""
-        far = self.destination(**KNOWN)
+        far = self.destination(METRICS="127.0.0.1:0", **KNOWN)
+        self.assertEqual((204, ""), far.get("/refusal"))
         run = self.source(far.port, **(NEXT | changes)).end(30)
         self.assertEqual(reason, run.result["reason"], f"\n{run}")
         self.assertFalse(run.result["retryable"])
@@ -34,6 +36,11 @@ class Identity(MoverCase):
         self.untouched()
         wait_until(lambda: "token=" + token in far.process.stderr_text(), "the refusal at the destination")
         self.assertIn(reason, far.process.stderr_text())
+        status, text = far.get("/refusal")
+        self.assertEqual(200, status)
+        told = json.loads(text)
+        self.assertEqual((reason, token), (told["reason"], told["token"]))
+        self.assertIn("nothing was written", told["message"])
         self.source(far.port, **NEXT).end()
         self.assertEqual(1, far.end().result["sessions"])  # the refused one is none
         self.assert_same()

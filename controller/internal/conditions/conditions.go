@@ -48,6 +48,12 @@ func (s Setter) set(kind string, status metav1.ConditionStatus, reason, message 
 // Reason of a condition; empty where it is not set.
 func (s Setter) Reason(kind string) string { return ReasonOf(*s.conditions, kind) }
 
+// Says tells whether the condition has this reason and message already.
+func (s Setter) Says(kind, reason, message string) bool {
+	c := meta.FindStatusCondition(*s.conditions, kind)
+	return c != nil && c.Reason == reason && c.Message == cut(message)
+}
+
 // ReasonOf a condition; empty where it is not set.
 func ReasonOf(conditions []metav1.Condition, kind string) string {
 	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {

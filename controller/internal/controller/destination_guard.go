@@ -33,7 +33,10 @@ func (r *destinationRun) guard(ctx context.Context) error {
 		}
 		return lookAgain("the next guard", guardPoll)
 	}
-	return waitFor("the end of the promotion")
+	if mover.running() && r.shown.due(r.destination.UID, r.Clock.Now()) {
+		r.showRefusal(ctx, mover)
+	}
+	return lookAgain("a Source that comes too late", listenPoll)
 }
 
 func (r *destinationRun) removeGuard(ctx context.Context) error {

@@ -213,7 +213,7 @@ func (r *destinationRun) watchListener(ctx context.Context, mover moverJob) erro
 		r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonWaitingForTrigger, "the listener starts: "+mover.whyPending())
 		return lookAgain("the listener to start", progressPoll)
 	}
-	r.destination.Status.MethodStatus = r.showProgress(ctx, r.destination.UID, mover, r.destination.Status.MethodStatus)
+	r.askListener(ctx, mover)
 	if r.destination.Status.MethodStatus[moverresult.KeyProgressPhase] != "" {
 		r.set.True(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonSyncInProgress, "a transfer is being received")
 		return lookAgain("the transfer", progressPoll)

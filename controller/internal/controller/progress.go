@@ -31,10 +31,7 @@ func (p *progressShown) forget(owner types.UID) { p.last.Delete(owner) }
 // showProgress asks a running mover how far it is and shows that in a methodStatus. The mover is asked over HTTP and not
 // through the pod's log: reading logs would take a right that also shows every other container's output. A mover that
 // cannot be asked is no reason for anything.
-func (b *base) showProgress(ctx context.Context, owner types.UID, mover moverJob, methodStatus map[string]string) map[string]string {
-	if !b.shown.due(owner, b.Clock.Now()) {
-		return methodStatus
-	}
+func (b *base) showProgress(ctx context.Context, mover moverJob, methodStatus map[string]string) map[string]string {
 	progress, err := b.Progress.Fetch(ctx, mover.pod.Status.PodIP)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("no progress to be had", "pod", mover.pod.Name, "error", err.Error())

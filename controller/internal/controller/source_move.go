@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,7 +180,9 @@ func (r *sourceRun) watchMover(ctx context.Context, mover moverJob) error {
 		return lookAgain("the mover to start", progressPoll)
 	}
 	r.synchronizing("the mover is running")
-	r.source.Status.MethodStatus = r.showProgress(ctx, r.source.UID, mover, r.source.Status.MethodStatus)
+	if r.shown.due(r.source.UID, r.Clock.Now()) {
+		r.source.Status.MethodStatus = r.showProgress(ctx, mover, r.source.Status.MethodStatus)
+	}
 	return lookAgain("the mover", progressPoll)
 }
 
@@ -366,11 +367,7 @@ func (r *sourceRun) peerRefused(f failure) bool {
 	case 12:
 		r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonEngineIncompatible, f.text)
 	case 30:
-		reason := v1alpha1.ReasonPeerIdentityMismatch
-		if slices.Contains([]string{v1alpha1.ReasonStaleEpoch, v1alpha1.ReasonSourceBehindPeer}, f.reason) {
-			reason = f.reason
-		}
-		r.set.False(v1alpha1.ConditionPeerVerified, reason, f.text)
+		r.set.False(v1alpha1.ConditionPeerVerified, peerReason(f.reason), f.text)
 		return true
 	}
 	return false

@@ -41,7 +41,7 @@ var outcomes = map[int]outcome{
 	exitSourceChanged:       {"SourceChanged", false, "The transfer is complete, but some files vanished or changed while they were read."},
 	exitConnect:             {"CannotConnect", false, "The peer could not be reached."},
 	exitAuth:                {"AuthenticationRefused", true, "The key was refused: both ends need the same one."},
-	exitProtocol:            {"ProtocolMismatch", true, "The two ends speak different versions of the protocol."},
+	exitProtocol:            {ReasonProtocolMismatch, true, "The two ends speak different versions of the protocol."},
 	exitConnectionLost:      {"ConnectionLost", false, "The connection was lost before the transfer was complete."},
 	exitDestinationFull:     {"DestinationFull", true, "The destination volume is full."},
 	exitDestinationWrite:    {"DestinationWriteError", false, "The destination volume could not be written."},

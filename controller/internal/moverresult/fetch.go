@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// MoverPort is where a mover serves /progress, /metrics and /healthz.
+// MoverPort is where a mover serves /progress, /refusal, /metrics and /healthz.
 const MoverPort = 9100
 
 // Bounds of one fetch: a mover that is busy or hostile must not hold up a reconcile.
 const (
-	fetchTimeout   = 2 * time.Second
-	maxProgressDoc = 16 << 10
+	fetchTimeout = 2 * time.Second
+	maxAnswer    = 16 << 10
 )
 
-// Fetcher asks running movers for their progress. The zero value is not usable; see NewFetcher. It may be used by several
+// Fetcher asks running movers how they get on. The zero value is not usable; see NewFetcher. It may be used by several
 // goroutines at once.
 type Fetcher struct {
 	client *http.Client
@@ -36,7 +36,7 @@ func NewFetcher(port int) *Fetcher {
 	transport := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: fetchTimeout}).DialContext,
 		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: maxProgressDoc,
+		MaxResponseHeaderBytes: maxAnswer,
 		ResponseHeaderTimeout:  fetchTimeout,
 	}
 	return &Fetcher{
@@ -51,18 +51,36 @@ func NewFetcher(port int) *Fetcher {
 
 // Fetch returns the progress of the mover at podIP, or nil where it has none yet. It takes at most 2 s.
 func (f *Fetcher) Fetch(ctx context.Context, podIP string) (*Progress, error) {
+	body, err := f.get(ctx, podIP, "/progress")
+	if body == nil || err != nil {
+		return nil, err
+	}
+	return ParseProgress(body)
+}
+
+// FetchRefusal returns why the mover at podIP refused its last peer, or nil where it did not. It takes at most 2 s.
+func (f *Fetcher) FetchRefusal(ctx context.Context, podIP string) (*Refusal, error) {
+	body, err := f.get(ctx, podIP, "/refusal")
+	if body == nil || err != nil {
+		return nil, err
+	}
+	return ParseRefusal(body)
+}
+
+// get is nil where the mover has nothing to say at path.
+func (f *Fetcher) get(ctx context.Context, podIP, path string) ([]byte, error) {
 	ip, err := netip.ParseAddr(podIP)
 	if err != nil {
 		return nil, errors.New("the pod has no valid address")
 	}
-	url := "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(f.port)) + "/progress"
+	url := "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(f.port)) + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking for progress: %w", err)
+		return nil, fmt.Errorf("asking for %s: %w", path, err)
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking for progress: %w", err)
+		return nil, fmt.Errorf("asking for %s: %w", path, err)
 	}
 	defer response.Body.Close()
 	switch response.StatusCode {
@@ -70,14 +88,14 @@ func (f *Fetcher) Fetch(ctx context.Context, podIP string) (*Progress, error) {
 		return nil, nil
 	case http.StatusOK:
 	default:
-		return nil, fmt.Errorf("asking for progress: status %d", response.StatusCode)
+		return nil, fmt.Errorf("asking for %s: status %d", path, response.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxProgressDoc+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading progress: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if len(body) > maxProgressDoc {
-		return nil, fmt.Errorf("the progress has more than %d bytes", maxProgressDoc)
+	if len(body) > maxAnswer {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxAnswer)
 	}
-	return ParseProgress(body)
+	return body, nil
 }

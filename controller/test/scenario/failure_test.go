@@ -243,6 +243,7 @@ func TestReplacedVolumeNeedsConsent(t *testing.T) {
 		return reason(s.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonPeerIdentityMismatch && s.ActiveSync == nil
 	})
 	second := tokenIn(conditionsText(w.source("p").Status.Conditions))
+	w.refusedBy(v1alpha1.ReasonPeerIdentityMismatch, second)
 	if second == token {
 		t.Error("two different conflicts have the same token")
 	}
@@ -267,18 +268,31 @@ func TestSourceBehindItsPeer(t *testing.T) {
 		s := w.source("p").Status
 		return reason(s.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonSourceBehindPeer && s.ActiveSync == nil
 	})
-	if n := w.events("IdentityMismatch"); n != 1 {
-		t.Errorf("%d events IdentityMismatch, want 1", n)
+	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
+	w.refusedBy(v1alpha1.ReasonSourceBehindPeer, token)
+	if n := w.events("IdentityMismatch"); n != 2 {
+		t.Errorf("%d events IdentityMismatch, want one at each end", n)
 	}
 	if got := w.destination("p").Status.LastReceived.Seq; got != 2 {
 		t.Errorf("the destination has received transfer %d", got)
 	}
-	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
 	w.served("p", "c")
 	if got := reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified); got != v1alpha1.ReasonVerified {
 		t.Errorf("PeerVerified is %s", got)
 	}
+	w.eventually(20*time.Second, "the Destination to be content", func() bool {
+		return w.destinationReason(v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonVerified
+	})
+}
+
+// refusedBy waits until Destination p says that it refused its Source, with the Source's own words.
+func (w *world) refusedBy(reason, token string) {
+	w.Helper()
+	w.eventually(60*time.Second, "the refusal at the Destination", func() bool {
+		conditions := w.destination("p").Status.Conditions
+		return w.destinationReason(v1alpha1.ConditionPeerVerified) == reason && tokenIn(conditionsText(conditions)) == token
+	})
 }
 
 // A transfer that has completed is taken in whatever is edited before the controller has looked at it.

@@ -244,6 +244,7 @@ func TestA22StaleSource(t *testing.T) {
 			w.eventually(90*time.Second, "StaleEpoch", func() bool {
 				return reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonStaleEpoch
 			})
+			w.refusedBy(v1alpha1.ReasonStaleEpoch, tokenIn(conditionsText(w.source("p").Status.Conditions)))
 			if same(data, w.path(w.namespace, "db")) {
 				t.Error("the stale Source has written")
 			}

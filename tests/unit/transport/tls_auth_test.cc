@@ -14,7 +14,10 @@
 
 #include "tests/unit/transport/tls_support.h"
 
+#include "engine/transport/internal/handshake.h"
 #include "engine/transport/internal/tcp.h"
+#include "engine/transport/internal/tls_context.h"
+#include "engine/transport/internal/tls_link.h"
 
 namespace volferry::transport {
 namespace {
@@ -77,6 +80,67 @@ TEST(TlsPsk, UnknownIdentityIsRefused) {
   ASSERT_FALSE(session.client);
   EXPECT_EQ(session.client.error().code, Code::kAuth) << session.client.error().message();
   EXPECT_THAT(logger.wait_text(), HasSubstr("we refused the peer's key"));
+}
+
+// The errors that a server was told of by peers with the right key.
+class Incompatible {
+ public:
+  std::unique_ptr<Server> server(const PskEntry& key) {
+    ServerOptions options = testing::psk_server(key);
+    options.incompatible = [this](const Error& error) {
+      const std::lock_guard lock(mutex_);
+      told_.push_back(error);
+    };
+    return make_server(options);
+  }
+  std::vector<Error> told() {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Error> told_;
+};
+
+TEST(TlsPsk, AnotherMajorVersionIsToldToTheServersOwner) {
+  const PskEntry key = testing::psk_entry("mover", 1);
+  Incompatible incompatible;
+  auto server = incompatible.server(key);
+  const StopEvent never;
+  const auto context = TlsContext::client(testing::psk_credentials(key));
+  ASSERT_TRUE(context);
+  auto link =
+      make_tls_link(*connect_tcp("127.0.0.1", testing::port_of(*server), never, {}),
+                    *(*context)->new_client("127.0.0.1"), (*context)->psk(), "the server", {});
+  ASSERT_TRUE(link);
+  wire::Hello hello;
+  hello.major = 9;
+  ASSERT_TRUE(send_frame(**link, wire::make_frame(hello), {}));
+  std::uint8_t answer = 0;
+  EXPECT_TRUE((*link)->read({&answer, 1}, {}));  // the refusal
+  link->reset();
+  server.reset();
+  ASSERT_EQ(incompatible.told().size(), 1u);
+  EXPECT_EQ(incompatible.told()[0].code, Code::kProtocol);
+  EXPECT_THAT(incompatible.told()[0].context, HasSubstr("version 1.0 here, 9.0 there"));
+}
+
+// Anybody can send noise to a port.
+TEST(TlsPsk, WithoutTheKeyNobodyIsToldToTheServersOwner) {
+  Incompatible incompatible;
+  auto server = incompatible.server(testing::psk_entry("mover", 1));
+  const auto session =
+      testing::open_session(*server, testing::psk_credentials(testing::psk_entry("mover", 2)));
+  EXPECT_FALSE(session.client);
+  const StopEvent never;
+  auto socket = connect_tcp("127.0.0.1", testing::port_of(*server), never, {});
+  ASSERT_TRUE(socket);
+  ASSERT_EQ(::write(socket->get(), "GET / HTTP/1.1\r\n\r\n", 18), 18);
+  pollfd closed{.fd = socket->get(), .events = POLLRDHUP, .revents = 0};
+  EXPECT_EQ(::poll(&closed, 1, 10'000), 1);
+  server.reset();
+  EXPECT_TRUE(incompatible.told().empty());
 }
 
 class TlsCertificates : public ::testing::Test {

@@ -30,6 +30,16 @@ TEST_F(LiveStateTest, ProgressIsTheLastSnapshot) {
   EXPECT_EQ(event["phase"], "sync");
 }
 
+TEST_F(LiveStateTest, ARefusalLastsUntilAPeerIsAccepted) {
+  EXPECT_FALSE(state_.refusal());
+  state_.refuse({Code::kIdentity, 0, "StaleEpoch: one"});
+  state_.refuse({Code::kIdentity, 0, "StaleEpoch: another"});
+  state_.begin_session();
+  EXPECT_EQ(state_.refusal()->context, "StaleEpoch: another");
+  state_.accept();
+  EXPECT_FALSE(state_.refusal());
+}
+
 TEST_F(LiveStateTest, CountersAddUpOverSessions) {
   state_.begin_session();
   state_.update({.literal_bytes = 10, .wire_sent = 100});

@@ -52,6 +52,13 @@ Outcome complete() {
 
 TEST(Result, OkIsTheSample) { EXPECT_EQ(result_json(complete()) + "\n", sample("result.ok.json")); }
 
+TEST(Result, RefusalIsTheSample) {
+  const Error error{Code::kIdentity, 0,
+                    "StaleEpoch: the source's epoch is 1-aa, the destination has received 2-bb; "
+                    "nothing was written. token=0123456789ab"};
+  EXPECT_EQ(refusal_json(error) + "\n", sample("refusal.json"));
+}
+
 TEST(Result, FailedIsTheSample) {
   Outcome outcome;
   outcome.role = Role::kDestination;
