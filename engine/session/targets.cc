@@ -17,6 +17,24 @@
 
 namespace volferry::session {
 
+namespace {
+
+// Mode of a temporary file. The final one saves a chmod(2), but is right from the start only where
+// it allows no more to whoever owns the temporary, and its group, than to everybody: until the file
+// is done its owner, group and ACL are not yet those it will have. It must not let others write
+// either, and must let a later run of ours open it again.
+mode_t first_mode(const wire::EntryMeta& want, bool perms) {
+  const unsigned owner = want.mode >> 6 & 7;
+  const unsigned group = want.mode >> 3 & 7;
+  const unsigned other = want.mode & 7;
+  const bool plain = perms && want.mode <= 0777 && want.xattrs.empty();
+  const bool open_to_all_alike = group == other && (owner & other) == other;
+  const bool ours = (owner & 6) == 6 && (other & 2) == 0;
+  return plain && open_to_all_alike && ours ? want.mode : 0600;
+}
+
+}  // namespace
+
 Result<base::UniqueFd> Targets::open_basis(const FileJob& job) {
   if (!job.old) return base::UniqueFd();
   VF_ASSIGN(const io::DirFd fd, parts_.tree.open(job.dir->node));
@@ -38,12 +56,14 @@ base::UniqueFd Targets::open_interrupted(const FileJob& job) {
   return ours ? std::move(*file) : base::UniqueFd();
 }
 
-Result<base::UniqueFd> Targets::create_temp(int dirfd, const std::string& temp) {
-  auto file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+Result<base::UniqueFd> Targets::create_temp(int dirfd, const std::string& temp,
+                                            const wire::EntryMeta& want) {
+  const mode_t mode = first_mode(want, parts_.options.perms);
+  auto file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, mode);
   if (!file && file.error().os_errno == EEXIST) {
     VF_ASSIGN(const io::Metadata stale, io::stat_at(dirfd, temp));
     VF_TRY(parts_.remover.remove(dirfd, temp, temp, stale, Remover::Report::kSilent));
-    file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+    file = io::open_at(dirfd, temp, O_RDWR | O_CREAT | O_EXCL, mode);
   }
   return file;
 }
@@ -61,7 +81,7 @@ Result<Target> Targets::create(const FileJob& job, base::UniqueFd interrupted, i
       target.out = std::move(interrupted);
       target.resumed = true;
     } else {
-      VF_ASSIGN(target.out, create_temp(dir->get(), target.temp));
+      VF_ASSIGN(target.out, create_temp(dir->get(), target.temp, job.want));
       if (basis >= 0) {
         VF_ASSIGN(target.cloned, io::clone_file(basis, target.out.get()));
       }
@@ -157,7 +177,7 @@ Status Targets::write_small(const FileJob& job, base::Bytes content, bool sparse
     VF_ASSIGN(target.out, io::open_at(dir->get(), job.name, O_RDWR | O_NONBLOCK));
   } else {
     target.temp = temp_name(job.name);
-    VF_ASSIGN(target.out, create_temp(dir->get(), target.temp));
+    VF_ASSIGN(target.out, create_temp(dir->get(), target.temp, job.want));
   }
   const auto build = [&]() -> Status {
     if (!sparse) {

@@ -65,7 +65,8 @@ class Targets {
   void discard(const FileJob& job, Target& target, bool keep);
 
  private:
-  Result<base::UniqueFd> create_temp(int dirfd, const std::string& temp);
+  Result<base::UniqueFd> create_temp(int dirfd, const std::string& temp,
+                                     const wire::EntryMeta& want);
   Status dress(const FileJob& job, Target& target);
 
   Parts parts_;
