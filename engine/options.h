@@ -18,10 +18,13 @@ enum class CompressChoice : std::uint8_t { kAuto, kOff, kZstd };
 enum class IoChoice : std::uint8_t { kAuto, kUring, kThreads };
 enum class DirectChoice : std::uint8_t { kAuto, kOn, kOff };
 
+// Whether files of equal size and time may be taken for equal, or are compared as by --checksum.
+enum class PeerTrust : std::uint8_t { kTimes, kContentOnly };
+
 // Judges the other end by the identity tuple of its handshake, before anything is written. An error
-// refuses the session; both ends then end with its code. Called once for each session, on one of
-// the engine's threads.
-using PeerCheck = std::function<Status(const std::vector<std::uint8_t>& identity)>;
+// refuses the session; both ends then end with its code. The receiving end's trust counts. Called
+// once for each session, on one of the engine's threads.
+using PeerCheck = std::function<Result<PeerTrust>(const std::vector<std::uint8_t>& identity)>;
 
 // One rsync-style pattern; the first rule that matches a path decides.
 struct FilterRule {

@@ -81,14 +81,24 @@ std::optional<Conflict> epoch_conflict(const Identity& source, const Identity& d
   return std::nullopt;
 }
 
+// The transfer that the destination completed last, once more.
+bool repeats(const Identity& source, const Identity& destination) {
+  return source.seq == destination.seq && source.attempt == destination.attempt;
+}
+
+// Whether all that the destination holds came from this source, up to the transfer before this one.
+bool follows(const Identity& source, const Identity& destination) {
+  const bool next = source.seq == destination.seq + 1 || repeats(source, destination);
+  return next && source.epoch == destination.epoch;
+}
+
 std::optional<Conflict> history_conflict(const Identity& source, const Identity& destination) {
   const bool other_volume = !destination.source_volume_id.empty() &&
                             destination.source_volume_id != source.source_volume_id;
   if (other_volume)
     return conflict(ConflictKind::kPeerIdentity,
                     "the destination has received another volume until now", source, destination);
-  const bool repeats = source.seq == destination.seq && source.attempt == destination.attempt;
-  if (source.seq > destination.seq || repeats) return std::nullopt;
+  if (source.seq > destination.seq || repeats(source, destination)) return std::nullopt;
   return conflict(ConflictKind::kSourceBehind,
                   fmt::format("the source sends transfer {}, the destination has completed {}: the "
                               "source was rolled back",
@@ -140,12 +150,14 @@ std::optional<Conflict> find_conflict(const Identity& source, const Identity& de
   return history_conflict(source, destination);
 }
 
-Status check_identities(Role role, const Identity& own, const Identity& peer) {
-  const bool source = role == Role::kSource;
-  const auto found = source ? find_conflict(own, peer) : find_conflict(peer, own);
-  if (!found) return {};
+Result<PeerTrust> check_identities(Role role, const Identity& own, const Identity& peer) {
+  const Identity& source = role == Role::kSource ? own : peer;
+  const Identity& destination = role == Role::kSource ? peer : own;
+  const auto found = find_conflict(source, destination);
+  if (!found) return follows(source, destination) ? PeerTrust::kTimes : PeerTrust::kContentOnly;
   if (found->token.empty()) return fail_with(Code::kIdentity, found->text);
-  if (listed(own.acknowledged, found->token) || listed(peer.acknowledged, found->token)) return {};
+  if (listed(own.acknowledged, found->token) || listed(peer.acknowledged, found->token))
+    return PeerTrust::kContentOnly;
   return fail_with(
       Code::kIdentity,
       fmt::format("{}: {}; nothing was written. If it is meant all the same, "

@@ -29,22 +29,28 @@ std::uint64_t PeerRecord::sessions() const {
 
 namespace {
 
-Status judge(const RunParts& parts, const std::vector<std::uint8_t>& tuple) {
+Result<PeerTrust> judge(const RunParts& parts, const std::vector<std::uint8_t>& tuple) {
   VF_ASSIGN(const std::optional<Identity> peer, decode_identity(tuple));
   parts.peer.set(peer);
   // Without a tuple it is a person's `volferry sync`.
-  if (peer) VF_TRY(check_identities(parts.settings.role, parts.identity, *peer));
+  PeerTrust trust = PeerTrust::kTimes;
+  if (peer) {
+    VF_ASSIGN(trust, check_identities(parts.settings.role, parts.identity, *peer));
+  }
+  if (trust == PeerTrust::kContentOnly)
+    parts.logger.log(base::LogLevel::kInfo,
+                     "not the transfer that follows the last one here: all content is compared");
   parts.peer.count_session();
-  return {};
+  return trust;
 }
 
 }  // namespace
 
 PeerCheck peer_check(const RunParts& parts) {
-  return [&parts](const std::vector<std::uint8_t>& tuple) -> Status {
+  return [&parts](const std::vector<std::uint8_t>& tuple) -> Result<PeerTrust> {
     parts.live.begin_session();
     parts.peer.set(std::nullopt);
-    Status judged = judge(parts, tuple);
+    Result<PeerTrust> judged = judge(parts, tuple);
     if (judged) {
       parts.live.accept();
     } else {

@@ -72,7 +72,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
   Summary figures;
   const auto work = [&]() -> Status {
     wire::Start start = make_start(sync_options, remote, verify_only);
-    const VolumeOptions options = volume_options(start);
+    VolumeOptions options = volume_options(start);
     Volume volume;
     if (remote.push || verify_only) {
       VF_ASSIGN(volume, open_source(remote.local_path, ""));
@@ -135,7 +135,10 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     Conversation conversation(*channel, tally);
     channel->start(conversation);
     const auto talk = [&]() -> Status {
-      if (sync_options.check_peer) VF_TRY(sync_options.check_peer(channel->peer_identity()));
+      if (sync_options.check_peer) {
+        VF_ASSIGN(const PeerTrust trust, sync_options.check_peer(channel->peer_identity()));
+        options.checksum |= trust == PeerTrust::kContentOnly;
+      }
       if (!at_once) VF_TRY(channel->send(std::move(opening)));
       VF_ASSIGN(const wire::StartAck ack, conversation.wait_start_ack());
       const wire::RootKind source = remote.push ? volume.kind : ack.root_kind;

@@ -63,7 +63,10 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
         });
     channel.start(conversation);
     const auto talk = [&]() -> Status {
-      if (serve.limits.check_peer) VF_TRY(serve.limits.check_peer(channel.peer_identity()));
+      PeerTrust trust = PeerTrust::kTimes;
+      if (serve.limits.check_peer) {
+        VF_ASSIGN(trust, serve.limits.check_peer(channel.peer_identity()));
+      }
       VF_ASSIGN(wire::Start start, conversation.wait_start());
       VF_TRY(check_allowed(serve, start));
       const std::uint64_t own = serve.limits.bandwidth_limit;
@@ -72,6 +75,7 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
       }
       VolumeOptions options = volume_options(start);
       options.durable = options.durable && serve.limits.durable;
+      options.checksum |= trust == PeerTrust::kContentOnly;
       const bool push = start.direction == wire::Direction::kPush;
       Volume volume;
       if (!push || options.verify_only) {

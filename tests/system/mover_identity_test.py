@@ -83,6 +83,25 @@ class Identity(MoverCase):
         self.assertEqual("3-cc", run.result["peer"]["epoch"])
         self.assert_same()
 
+    def test_times_are_not_believed_after_a_gap(self):
+        """Other content of the same size and time: only a transfer that follows may take it for equal."""
+        path = os.path.join(self.src, "same-size-and-time")
+        copy = os.path.join(self.dst, "same-size-and-time")
+        gaps = {
+            "rolled back": {"SEQ": 12, "ATTEMPT": "try-12"},
+            "a primary since": {"EPOCH": "3-cc", "SEQ": 1},
+        }
+        for name, changes in gaps.items():
+            with self.subTest(name):
+                trees.write(path, b"the source's content")
+                trees.write(copy, b"some other content..")
+                for file in (path, copy):
+                    os.utime(file, (1_700_000_000, 1_700_000_000))
+                far = self.destination(**KNOWN)
+                self.source(far.port, **(NEXT | changes)).end()
+                far.end()
+                self.assert_same()
+
     def test_token_permits_one_conflict(self):
         token = self.refused("SourceBehindPeer", SEQ=3)
         for end in ("source", "destination"):

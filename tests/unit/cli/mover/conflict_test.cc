@@ -35,6 +35,29 @@ TEST(Conflict, NoneBetweenPeersThatBelongTogether) {
       << "the first transfer";
 }
 
+TEST(Conflict, TimesAreBelievedOnlyOfTheTransferThatFollows) {
+  const auto trust = [](const Identity& from, const Identity& to) {
+    const auto there = check_identities(Role::kDestination, to, from);
+    EXPECT_EQ(there.value(), check_identities(Role::kSource, from, to).value());
+    return *there;
+  };
+  const Identity to = destination();
+  Identity from = source();
+  from.seq = to.seq + 1;
+  EXPECT_EQ(trust(from, to), PeerTrust::kTimes);
+  EXPECT_EQ(trust(Identity{.seq = 1, .attempt = "a"}, Identity{}), PeerTrust::kTimes);
+  Identity again = to;
+  EXPECT_EQ(trust(again, to), PeerTrust::kTimes) << "a plain retry";
+  from.seq = to.seq + 2;
+  EXPECT_EQ(trust(from, to), PeerTrust::kContentOnly) << "the destination was rolled back";
+  from = {.replication_id = "db", .epoch = "3-bb", .seq = to.seq + 1, .attempt = "a"};
+  EXPECT_EQ(trust(from, to), PeerTrust::kContentOnly) << "the destination was a primary";
+  from = source();
+  from.seq = to.seq - 1;
+  from.acknowledged = find_conflict(from, to)->token;
+  EXPECT_EQ(trust(from, to), PeerTrust::kContentOnly) << "acknowledged";
+}
+
 TEST(Conflict, OtherReplication) {
   Identity from = source();
   from.replication_id = "";

@@ -88,7 +88,7 @@ TEST(Identity, ModesMustAgree) {
   Identity peer = example();
   EXPECT_TRUE(check_identities(Role::kSource, example(), peer));
   peer.volume_mode = VolumeMode::kFilesystem;
-  const Status status = check_identities(Role::kSource, example(), peer);
+  const auto status = check_identities(Role::kSource, example(), peer);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kIdentity);
   EXPECT_NE(status.error().message().find("Block at the source, Filesystem at the destination"),
