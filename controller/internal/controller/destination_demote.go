@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
@@ -173,7 +175,7 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	if claim != nil && boundTo(claim, pv) {
 		return r.settlePolicy(ctx, pv)
 	}
-	if claim != nil && claim.DeletionTimestamp.IsZero() && refers(pv, claim.Namespace, claim.Name) && pv.Spec.ClaimRef.UID == claim.UID {
+	if claim != nil && refers(pv, claim.Namespace, claim.Name) && slices.Contains([]types.UID{"", claim.UID}, pv.Spec.ClaimRef.UID) && wants(claim, pv) {
 		// Handed over, and not bound yet. Once it is, nobody would give the volume its policy back.
 		if err := r.wake(ctx, claim, pv); err != nil {
 			return err
