@@ -35,6 +35,9 @@ func (r *destinationRun) demote(ctx context.Context) error {
 	if err := r.endListener(ctx, false); err != nil {
 		return err
 	}
+	if err := r.spare(ctx, promotion.PVCName); err != nil {
+		return err
+	}
 	for _, name := range []string{names.Guard(r.childSet), names.Restored(r.childSet)} {
 		if err := r.awaitGone(ctx, r.destination, &batchv1.Job{}, r.key(name)); err != nil {
 			return err
@@ -163,6 +166,9 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	}
 	if status.Promotion == nil {
 		return nil
+	}
+	if err := r.spare(ctx, status.Promotion.PVCName); err != nil {
+		return err
 	}
 	pv, err := r.findPV(ctx, status.Promotion.PVName)
 	if err != nil || pv == nil || r.inVault(pv) {
