@@ -82,6 +82,9 @@ func (r *destinationRun) takeBack(ctx context.Context, pv *corev1.PersistentVolu
 			return err
 		}
 	}
+	if r.set.Reason(v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonInUse {
+		r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "no final sync needs the volume")
+	}
 	err := r.take(ctx, r.taking(pv.Name, r.destination.Status.Promotion.PVCName))
 	var used *inUseError
 	if errors.As(err, &used) {

@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,4 +164,38 @@ func TestLeaveVolumeAwaitsTheBinder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A demotion that has waited for a final sync says so no longer once that is called off, whatever it waits for then.
+func TestDemotionAfterACalledOffFinalSync(t *testing.T) {
+	d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+	d.Status.Promotion = &v1alpha1.PromotionStatus{State: v1alpha1.PromotionDemoting, PVCName: "data", PVName: "pv"}
+	source := &v1alpha1.Source{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}}
+	source.Spec = v1alpha1.SourceSpec{Source: "data", ReplicationMethod: v1alpha1.MethodRsync, FinalSync: &v1alpha1.FinalSyncSpec{ID: "r1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
+	b := fakeBase(t, d, source, pod, volumeFor("ns", "data"))
+	b.Recorder = events.NewFakeRecorder(9)
+	if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	run := destinationRunOf(b, d)
+	waits := func(dependencies, promoted string) {
+		t.Helper()
+		var wait *waitError
+		if err := run.demote(t.Context()); !errors.As(err, &wait) {
+			t.Fatal(err)
+		}
+		if d, p := run.set.Reason(v1alpha1.ConditionDependenciesReady), run.set.Reason(v1alpha1.ConditionPromoted); d != dependencies || p != promoted {
+			t.Errorf("DependenciesReady has reason %s, Promoted %s", d, p)
+		}
+	}
+	waits(v1alpha1.ReasonInUse, v1alpha1.ReasonDemoting)
+	source.Spec.FinalSync = nil
+	if err := b.Client.Update(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	waits(v1alpha1.ReasonReady, v1alpha1.ReasonInUse)
 }
