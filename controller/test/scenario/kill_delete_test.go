@@ -333,10 +333,15 @@ var deletedWithin = map[string]deletedAt{
 		ask:    func(w *world) { w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"}) },
 		end:    func(w *world) { w.finalSynced(v1alpha1.ReasonCompleted) },
 	}, &v1alpha1.Source{}, func(w *world) func() {
-		return func() {
-			w.kept(w.volumesOf("data")[0], "last-write")
-			if n := w.vaultObjects(); n != 0 {
-				w.Errorf("%d objects are left in the vault", n)
+		pvName := w.source("p").Status.SourceVolume.PVName
+		before := w.pv(pvName).Spec.ClaimRef
+		if before.Namespace == vault {
+			return func() { keptByName(w) }
+		}
+		return func() { // it was not taken yet
+			w.kept(pvName, "last-write")
+			if reference := w.pv(pvName).Spec.ClaimRef; *reference != *before || w.vaultObjects() != 0 {
+				w.Errorf("the volume refers to %+v; %d objects are left in the vault", reference, w.vaultObjects())
 			}
 		}
 	}},
