@@ -36,8 +36,7 @@ var deletions = map[string]procedure{
 		before: func(w *world) {
 			w.relocatable()
 			w.deleteClaim("data")
-			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
-			w.finalSynced(v1alpha1.ReasonCompleted)
+			w.held()
 		},
 		ask: func(w *world) { w.must(w.client.Delete(w.ctx, w.source("p"))) },
 		end: keptByName,
@@ -116,8 +115,19 @@ func TestDeletionKilledAfterEachWrite(t *testing.T) { killEach(t, deletions) }
 func (w *world) hold() {
 	w.Helper()
 	w.relocatable()
+	w.held()
+}
+
+// held has a final sync done, and waits until both ends have done with it.
+func (w *world) held() {
+	w.Helper()
 	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
 	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.eventually(30*time.Second, "rest", func() bool {
+		s, d := w.source("p").Status, w.destination("p").Status
+		return s.ActiveSync == nil && d.LastReceived.FinalSyncID == "r1" && d.PendingImage == nil && len(d.Images) > 0 &&
+			d.Images[0].Seq == 2 && d.Phase == v1alpha1.DestinationListening
+	})
 }
 
 func (w *world) promotedAndUsed() {
