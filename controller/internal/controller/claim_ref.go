@@ -90,6 +90,12 @@ func (b *base) redirect(ctx context.Context, pv *corev1.PersistentVolume, to cla
 	return nil
 }
 
+// wants tells whether a claim has no volume yet and would be bound to this one, if it is kept for it.
+func wants(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	return claim.DeletionTimestamp.IsZero() && !boundTo(claim, pv) &&
+		(claim.Spec.VolumeName == pv.Name || claim.Spec.VolumeName == "" && misfit(claim, pv) == "")
+}
+
 // wake touches a claim of the user whose volume was given to it: the binder looks at it now and not at its next round.
 func (b *base) wake(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	if claim.Annotations[v1alpha1.AnnotationRebound] == pv.ResourceVersion {

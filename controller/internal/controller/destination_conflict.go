@@ -34,6 +34,9 @@ func (r *destinationRun) placeFree(ctx context.Context, claim *corev1.Persistent
 		return nil
 	}
 	if replaceable := r.destination.Spec.Promote.ConflictPolicy == v1alpha1.ConflictReplace || r.bereft(claim); !replaceable {
+		if err := r.spare(ctx, claim.Name); err != nil {
+			return err
+		}
 		r.blocked(v1alpha1.ReasonPVCConflict, fmt.Sprintf(
 			"claim %s is bound to another volume, %s; delete the claim, or set spec.promote.conflictPolicy to Replace", claim.Name, claim.Spec.VolumeName))
 		return lookAgain("the end of the conflict", usePoll)
@@ -82,15 +85,23 @@ func (r *destinationRun) replace(ctx context.Context, claim *corev1.PersistentVo
 			r.blocked(v1alpha1.ReasonInUse, "claim "+claim.Name+" is to be replaced, but "+who)
 			return lookAgain("the end of its use", usePoll)
 		}
+	}
+	// Only this names the volume once the claim is gone, so it comes first.
+	r.note(r.destination, corev1.EventTypeWarning, "PVCConflict", "Replace",
+		"claim %s is being replaced; volume %s, which it has, is kept with policy Retain", claim.Name, other)
+	if err := r.mark(ctx, claim, names.Owner("Destination", r.destination)); err != nil {
+		return err
+	}
+	if pv != nil {
 		if err := r.keepVolume(ctx, pv, claim); err != nil {
 			return err
 		}
 	}
-	if err := r.replaceClaim(ctx, claim); err != nil {
+	// The user, who asked for that, may have changed it since.
+	known := client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, claim, known)); err != nil {
 		return err
 	}
-	r.note(r.destination, corev1.EventTypeWarning, "PVCConflict", "Replace",
-		"claim %s is replaced; volume %s, which it had, is kept with policy Retain", claim.Name, other)
 	return lookAgain("the deletion of claim "+claim.Name, deletionPoll)
 }
 
@@ -102,18 +113,37 @@ func (r *destinationRun) keepVolume(ctx context.Context, pv *corev1.PersistentVo
 	return r.patchPolicy(ctx, pv, corev1.PersistentVolumeReclaimRetain, string(pv.Spec.PersistentVolumeReclaimPolicy))
 }
 
-// replaceClaim deletes a claim of the user, who asked for that. The mark on it is what the admission policy asks for.
-func (r *destinationRun) replaceClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	if claim.Annotations[v1alpha1.AnnotationReplacedBy] == "" {
-		patched := claim.DeepCopy()
-		if patched.Annotations == nil {
-			patched.Annotations = map[string]string{}
-		}
-		patched.Annotations[v1alpha1.AnnotationReplacedBy] = names.Owner("Destination", r.destination)
-		if err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})); err != nil {
+// mark says on a claim of the user who is about to replace it, which the admission policy asks for; empty: nobody.
+func (r *destinationRun) mark(ctx context.Context, claim *corev1.PersistentVolumeClaim, by string) error {
+	if claim.Annotations[v1alpha1.AnnotationReplacedBy] == by {
+		return nil
+	}
+	before := claim.DeepCopy()
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[v1alpha1.AnnotationReplacedBy] = by
+	if by == "" {
+		delete(claim.Annotations, v1alpha1.AnnotationReplacedBy)
+	}
+	return r.Client.Patch(ctx, claim, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// spare takes back what was done to a claim that was about to be replaced, where nobody wants that any more.
+func (r *destinationRun) spare(ctx context.Context, name string) error {
+	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.destination.Namespace, Name: name})
+	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() ||
+		claim.Annotations[v1alpha1.AnnotationReplacedBy] != names.Owner("Destination", r.destination) {
+		return err
+	}
+	pv, err := r.findPV(ctx, claim.Spec.VolumeName)
+	if err != nil {
+		return err
+	}
+	if pv != nil && boundTo(claim, pv) {
+		if err := r.restorePolicy(ctx, pv, claim.Namespace); err != nil {
 			return err
 		}
-		claim = patched
 	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, claim, client.Preconditions{UID: ptr.To(claim.UID), ResourceVersion: ptr.To(claim.ResourceVersion)}))
+	return r.mark(ctx, claim, "")
 }

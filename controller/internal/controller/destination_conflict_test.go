@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"volferry.io/controller/api/v1alpha1"
 )
@@ -91,6 +93,79 @@ func TestMisfit(t *testing.T) {
 			test.change(&claim.Spec)
 			if got := misfit(claim, pv); !strings.Contains(got, test.want) || (test.want == "") != (got == "") {
 				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A claim that is to be replaced is marked, and its volume's policy set to Retain, before it is deleted. Where it comes to
+// nothing, because the user wants something else by then, both are taken back.
+func TestReplacementComesToNothing(t *testing.T) {
+	for name, after := range map[string]func(context.Context, *destinationRun, *corev1.PersistentVolumeClaim) error{
+		"Replace is taken back": func(ctx context.Context, r *destinationRun, claim *corev1.PersistentVolumeClaim) error {
+			r.destination.Spec.Promote.ConflictPolicy = ""
+			return r.placeFree(ctx, claim, volumeFor("vault", r.childSet))
+		},
+		"another name": func(ctx context.Context, r *destinationRun, _ *corev1.PersistentVolumeClaim) error {
+			r.destination.Spec.Promote.PVCName = "elsewhere"
+			return r.followEdit(ctx)
+		},
+		"no promotion": func(ctx context.Context, r *destinationRun, _ *corev1.PersistentVolumeClaim) error {
+			r.destination.Spec.Promote = nil
+			return r.demote(ctx)
+		},
+		"no Destination": func(ctx context.Context, r *destinationRun, _ *corev1.PersistentVolumeClaim) error {
+			return r.leaveVolume(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "claim", Annotations: map[string]string{"user's": "own"}},
+				Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "foreign"},
+				Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+			}
+			foreign := volumeFor("ns", "data")
+			foreign.Name, foreign.Spec.ClaimRef.UID = "foreign", claim.UID
+			foreign.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+			d.Spec.Promote = &v1alpha1.PromoteSpec{PVCName: "data", ConflictPolicy: v1alpha1.ConflictReplace}
+			d.Status.Promotion = &v1alpha1.PromotionStatus{State: v1alpha1.PromotionPromoting, Step: v1alpha1.StepRebinding, PVCName: "data", PVName: "pv"}
+			d.Status.Staging = &v1alpha1.StagingVolume{PVName: "pv"}
+			run := destinationRunOf(base{}, d)
+			pv := volumeFor("vault", run.childSet)
+			b := fakeBase(t, d, claim, foreign, pv)
+			b.Recorder = events.NewFakeRecorder(9)
+			read := func(objects ...client.Object) {
+				t.Helper()
+				for _, object := range objects {
+					if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			read(d, claim)
+			run.base = b
+			deletes := b.Client
+			run.Client = interceptor.NewClient(deletes.(client.WithWatch), interceptor.Funcs{
+				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+					return errors.New("killed")
+				},
+			})
+			if err := run.placeFree(t.Context(), claim, pv); err == nil {
+				t.Fatal("the claim was replaced")
+			}
+			read(claim, foreign)
+			if claim.Annotations[v1alpha1.AnnotationReplacedBy] == "" || foreign.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+				t.Fatalf("the claim has annotations %v, its volume policy %s", claim.Annotations, foreign.Spec.PersistentVolumeReclaimPolicy)
+			}
+			run.Client = deletes
+			var wait *waitError
+			if err := after(t.Context(), run, claim); err != nil && !errors.As(err, &wait) {
+				t.Fatal(err)
+			}
+			read(claim, foreign)
+			if len(claim.Annotations) != 1 || foreign.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || len(foreign.Annotations) != 0 {
+				t.Errorf("the claim has annotations %v, its volume %v and policy %s", claim.Annotations, foreign.Annotations, foreign.Spec.PersistentVolumeReclaimPolicy)
 			}
 		})
 	}

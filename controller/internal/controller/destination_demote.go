@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
@@ -31,6 +33,9 @@ func (r *destinationRun) demote(ctx context.Context) error {
 	r.set.False(v1alpha1.ConditionPromoted, v1alpha1.ReasonDemoting, "the volume is taken back into the vault")
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPromoted, "nobody listens: the volume is being demoted")
 	if err := r.endListener(ctx, false); err != nil {
+		return err
+	}
+	if err := r.spare(ctx, promotion.PVCName); err != nil {
 		return err
 	}
 	for _, name := range []string{names.Guard(r.childSet), names.Restored(r.childSet)} {
@@ -76,6 +81,9 @@ func (r *destinationRun) takeBack(ctx context.Context, pv *corev1.PersistentVolu
 		if err := r.awaitFinalSync(ctx, pv, r.destination.Status.Promotion.PVCName); err != nil {
 			return err
 		}
+	}
+	if r.set.Reason(v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonInUse {
+		r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "no final sync needs the volume")
 	}
 	err := r.take(ctx, r.taking(pv.Name, r.destination.Status.Promotion.PVCName))
 	var used *inUseError
@@ -162,6 +170,9 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	if status.Promotion == nil {
 		return nil
 	}
+	if err := r.spare(ctx, status.Promotion.PVCName); err != nil {
+		return err
+	}
 	pv, err := r.findPV(ctx, status.Promotion.PVName)
 	if err != nil || pv == nil || r.inVault(pv) {
 		return err
@@ -173,7 +184,7 @@ func (r *destinationRun) leaveVolume(ctx context.Context) error {
 	if claim != nil && boundTo(claim, pv) {
 		return r.settlePolicy(ctx, pv)
 	}
-	if claim != nil && claim.DeletionTimestamp.IsZero() && refers(pv, claim.Namespace, claim.Name) && pv.Spec.ClaimRef.UID == claim.UID {
+	if claim != nil && refers(pv, claim.Namespace, claim.Name) && slices.Contains([]types.UID{"", claim.UID}, pv.Spec.ClaimRef.UID) && wants(claim, pv) {
 		// Handed over, and not bound yet. Once it is, nobody would give the volume its policy back.
 		if err := r.wake(ctx, claim, pv); err != nil {
 			return err

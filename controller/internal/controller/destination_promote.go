@@ -178,6 +178,9 @@ func (r *destinationRun) followEdit(ctx context.Context) error {
 	}
 	switch outside := pv != nil && !r.inVault(pv); {
 	case renamed && !outside:
+		if err := r.spare(ctx, promotion.PVCName); err != nil {
+			return err
+		}
 		promotion.PVCName = name
 	case returns && outside && promotion.Step == "":
 		promotion.State = v1alpha1.PromotionPromoted

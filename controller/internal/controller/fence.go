@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
@@ -214,10 +213,10 @@ func (b *base) giveBack(ctx context.Context, t taking) error {
 		return err
 	}
 	if pv != nil && refers(pv, t.child.Namespace, t.child.Name) {
-		// For a claim that is gone the volume is kept by name.
+		// For a claim that is gone the volume is kept by name, also where another one waits for it already.
 		to := claimRef{namespace: t.namespace(), name: fence.PVCName}
-		if claim != nil && string(claim.UID) == fence.PVCUID {
-			to.uid = types.UID(fence.PVCUID)
+		if claim != nil && (string(claim.UID) == fence.PVCUID || wants(claim, pv)) {
+			to.uid = claim.UID
 		}
 		if err := b.redirect(ctx, pv, to, map[string]string{v1alpha1.AnnotationFencedAt: ""}); err != nil {
 			return err

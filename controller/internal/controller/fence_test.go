@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,6 +97,50 @@ func TestFinalSyncComesFirst(t *testing.T) {
 			}, test.pv)
 			if err != nil || (who != "") != test.another {
 				t.Errorf("whose it is: %q, %v", who, err)
+			}
+		})
+	}
+}
+
+// A volume that is given back after its claim was deleted goes to the claim of that name that waits for it, with the policy
+// that it had; without one it is kept for the name, and stays.
+func TestGiveBackToAnotherClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		there  bool
+		volume string // that the claim has
+		uid    types.UID
+		policy corev1.PersistentVolumeReclaimPolicy
+	}{
+		"none":          {false, "", "", corev1.PersistentVolumeReclaimRetain},
+		"waits":         {true, "", "new", corev1.PersistentVolumeReclaimDelete},
+		"names it":      {true, "pv", "new", corev1.PersistentVolumeReclaimDelete},
+		"has another's": {true, "other", "", corev1.PersistentVolumeReclaimRetain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+			d.Status.Fence = &v1alpha1.Fence{PVName: "pv", PVCName: "data", PVCUID: "old"}
+			pv := volumeFor("vault", names.Destination("ns", "d"))
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			pv.Annotations = map[string]string{v1alpha1.AnnotationOriginalReclaimPolicy: "Delete"}
+			objects := []client.Object{d, pv}
+			if test.there {
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "new"}}
+				claim.Spec.VolumeName = test.volume
+				objects = append(objects, claim)
+			}
+			b := fakeBase(t, objects...)
+			if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+				t.Fatal(err)
+			}
+			run := destinationRunOf(b, d)
+			if err := run.giveBack(t.Context(), run.taking("pv", "data")); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.APIReader.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
+				t.Fatal(err)
+			}
+			if !refers(pv, "ns", "data") || pv.Spec.ClaimRef.UID != test.uid || pv.Spec.PersistentVolumeReclaimPolicy != test.policy {
+				t.Errorf("the volume refers to %+v with policy %s", pv.Spec.ClaimRef, pv.Spec.PersistentVolumeReclaimPolicy)
 			}
 		})
 	}

@@ -200,8 +200,12 @@ func (r *sourceRun) finalVolumeGone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// readyToFence waits for all that has to come before the volume is taken.
+// readyToFence waits for all that has to come before the volume is taken. Without a key there is no sync that it, or the
+// workloads' end, would be for.
 func (r *sourceRun) readyToFence(ctx context.Context) error {
+	if err := r.finalKey(ctx, v1alpha1.ReasonQuiescing); err != nil {
+		return err
+	}
 	busy, err := r.busyWorkload(ctx)
 	if err != nil {
 		return err
@@ -220,11 +224,10 @@ func (r *sourceRun) readyToFence(ctx context.Context) error {
 			return lookAgain("the claim's deletion", usePoll)
 		}
 	}
-	return r.finalKey(ctx, v1alpha1.ReasonQuiescing)
+	return nil
 }
 
-// finalKey copies the key into the vault, where the mover will run. It comes before the fence, since without a key there is
-// no sync that a volume would have to be taken for, and again before each sync.
+// finalKey copies the key into the vault, where the mover will run: before the fence, and again before each sync.
 func (r *sourceRun) finalKey(ctx context.Context, phase string) error {
 	if err := r.params.ReadyToSync(); err != nil {
 		r.finalPhase(phase, err.Error())
@@ -238,6 +241,8 @@ func (r *sourceRun) finalKey(ctx context.Context, phase string) error {
 		r.finalPhase(phase, lack.message)
 		return r.missing(lack.reason, lack.message)
 	}
+	// All that this sync depends on; the claim may be gone.
+	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "the volume and the key are there")
 	return apply(ctx, r.Client, build.KeySecret(r.finalChild(), []byte(id), []byte(psk)))
 }
 

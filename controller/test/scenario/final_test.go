@@ -250,6 +250,7 @@ func TestA35ClaimGone(t *testing.T) {
 	})
 	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
 	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.ready()
 	if claim := w.finalClaim(); claim == nil || claim.Spec.VolumeName != pvName || claim.Status.Phase != corev1.ClaimBound {
 		t.Errorf("the claim in the vault: %+v", claim)
 	}
@@ -480,7 +481,58 @@ func TestFinalSyncNeedsTheKey(t *testing.T) {
 	w.bound("data", corev1.PersistentVolumeReclaimRetain)
 	w.openSecrets()
 	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.ready()
 	w.forbidden.Store(0) // the one that this test is about
+}
+
+// ready checks that Source p says of nothing that it is missing.
+func (w *world) ready() {
+	w.Helper()
+	w.eventually(10*time.Second, "DependenciesReady", func() bool {
+		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonReady
+	})
+}
+
+// A key that is missing is told of whatever else the final sync waits for, and no longer once it is there.
+func TestFinalSyncFindsTheKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.relocatable()
+	missing := func() bool {
+		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSecretNotFound
+	}
+	key := &corev1.Secret{}
+	takeKey := func() {
+		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, key))
+		w.must(w.client.Delete(w.ctx, key))
+		w.eventually(30*time.Second, "SecretNotFound", missing)
+	}
+	giveKey := func() {
+		w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "p-key"}, Data: key.Data})
+	}
+	w.create(&batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "db"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "db"}},
+		}}},
+	})
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1", WaitForWorkloads: []v1alpha1.WorkloadReference{{Kind: "Job", Name: "db"}}})
+	w.finalSynced(v1alpha1.ReasonWaitingForWorkloads)
+	takeKey()
+	giveKey()
+	w.finalSynced(v1alpha1.ReasonWaitingForWorkloads)
+	w.ready()
+	// The same while it waits for a pod.
+	w.pod("db-0", "data")
+	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+	w.finalSynced(v1alpha1.ReasonInUse)
+	takeKey()
+	giveKey()
+	w.finalSynced(v1alpha1.ReasonInUse)
+	w.ready()
+	w.removePod("db-0")
+	w.finalSynced(v1alpha1.ReasonCompleted)
+	w.ready()
 }
 
 // A Destination that is to adopt the claim of a final sync, asked for by the same edit, takes the volume after it.

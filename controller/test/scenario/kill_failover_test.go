@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,29 @@ var procedures = map[string]procedure{
 			w.eventually(20*time.Second, "an empty vault", func() bool { return len(w.inVault()) == 0 })
 		},
 	},
+	"promotion in place of a claim": {
+		before: func(w *world) {
+			w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
+			w.write(filepath.Join(w.claim("db", "8Mi", corev1.PersistentVolumeFilesystem), "precious"), 1000)
+		},
+		ask: func(w *world) {
+			w.promote(v1alpha1.PromoteSpec{PVCName: "db", ConflictPolicy: v1alpha1.ConflictReplace})
+		},
+		end: func(w *world) {
+			w.promotedReason(v1alpha1.ReasonPromoted)
+			promoted := w.bound("db", corev1.PersistentVolumeReclaimDelete)
+			if !same(w.path(w.namespace, "data"), w.path(w.namespace, "db")) {
+				w.Error("the promoted volume differs from the source")
+			}
+			w.eventually(20*time.Second, "an empty vault", func() bool { return len(w.inVault()) == 0 })
+			old := slices.DeleteFunc(w.volumesOf("db"), func(name string) bool { return name == promoted.Name })
+			if len(old) != 1 {
+				w.Fatalf("besides the promoted volume there are %v", old)
+			}
+			w.kept(old[0], "precious")
+			w.eventually(10*time.Second, "an event that names the volume", func() bool { return w.noted("PVCConflict", old[0]) })
+		},
+	},
 	"demotion": {
 		before: func(w *world) {
 			w.replica("Direct", corev1.PersistentVolumeFilesystem)
@@ -93,6 +117,32 @@ var procedures = map[string]procedure{
 				return w.pvc("data").Status.Phase == corev1.ClaimBound && w.vaultObjects() == 0
 			})
 			w.bound("data", corev1.PersistentVolumeReclaimRetain)
+		},
+	},
+	"final sync without claim": {
+		before: func(w *world) {
+			w.relocatable()
+			w.deleteClaim("data")
+		},
+		ask: func(w *world) {
+			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
+			w.finalSynced(v1alpha1.ReasonCompleted)
+			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1", AfterSync: v1alpha1.AfterSyncRelease})
+		},
+		end: func(w *world) {
+			pvName := w.source("p").Status.SourceVolume.PVName
+			w.eventually(30*time.Second, "the release", func() bool {
+				return w.vaultObjects() == 0 && w.source("p").Status.Fence == nil && w.pv(pvName).Spec.ClaimRef.Namespace == w.namespace
+			})
+			w.finalSynced(v1alpha1.ReasonCompleted)
+			w.eventually(20*time.Second, "the final sync to arrive", func() bool {
+				received := w.destination("p").Status.LastReceived
+				return received.FinalSyncID == "r1" && received.Seq == 2
+			})
+			if !same(w.kept(pvName, "last-write"), w.staging("p")) {
+				w.Error("the peer does not have the last write")
+			}
+			w.boundByName("data", pvName)
 		},
 	},
 	"adoption of a held volume": {
@@ -173,7 +223,9 @@ func (w *world) volumeOf(claim string) string {
 
 // Each procedure, with the controller killed after its k-th write and started again, for each k: all end in the same state.
 // At no time has a volume of a user the policy Delete without a claim, or a claim of a user a mark of ours.
-func TestFailoverKilledAfterEachWrite(t *testing.T) {
+func TestFailoverKilledAfterEachWrite(t *testing.T) { killEach(t, procedures) }
+
+func killEach(t *testing.T, procedures map[string]procedure) {
 	for name, procedure := range procedures {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

@@ -27,16 +27,22 @@ import (
 // reaches the API server.
 var errKilled = errors.New("killed")
 
-// killer ends a controller right after its k-th write.
+// killer ends a controller right after one of its writes.
 type killer struct {
 	next http.RoundTripper
 	kill context.CancelFunc
+	last lastWrite
 
 	mu     sync.Mutex
-	after  int // 0: never
 	writes []string
 	dead   bool
 }
+
+// lastWrite tells whether the n-th write of a controller is its last one.
+type lastWrite func(n int, write string) bool
+
+// afterWrites is the k-th write; 0: none.
+func afterWrites(k int) lastWrite { return func(n int, _ string) bool { return n == k } }
 
 func (k *killer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if k.isDead() {
@@ -52,8 +58,9 @@ func (k *killer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if k.dead {
 		return response, errKilled
 	}
-	k.writes = append(k.writes, request.Method+" "+request.URL.Path)
-	if len(k.writes) == k.after {
+	write := request.Method + " " + request.URL.Path
+	k.writes = append(k.writes, write)
+	if k.last(len(k.writes), write) {
 		k.dead = true
 		k.kill()
 		response.Body.Close()
@@ -68,12 +75,12 @@ func (k *killer) isDead() bool {
 	return k.dead
 }
 
-// startKilled runs a controller that is killed after its k-th write; 0: never. It returns what ends it and its killer.
-func (w *world) startKilled(after int) (stop func(), k *killer) {
+// startKilled runs a controller that is killed after its last write. It returns what ends it and its killer.
+func (w *world) startKilled(last lastWrite) (stop func(), k *killer) {
 	w.Helper()
 	config := w.site.plane.Controller()
 	config.QPS, config.Burst = 200, 400
-	k = &killer{after: after}
+	k = &killer{last: last}
 	ctx, cancel := context.WithCancel(context.Background())
 	k.kill = cancel
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -142,7 +149,7 @@ func cycle(w *world, method string, killAfter int) (writes int, killed bool) {
 // startAgain runs a controller that is killed after its k-th write and then started again, once.
 func (w *world) startAgain(killAfter int) *killer {
 	w.Helper()
-	stop, k := w.startKilled(killAfter)
+	stop, k := w.startKilled(afterWrites(killAfter))
 	restarted := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +162,7 @@ func (w *world) startAgain(killAfter int) *killer {
 			}
 			if k.isDead() {
 				stop()
-				stop, _ = w.startKilled(0)
+				stop, _ = w.startKilled(afterWrites(0))
 				return
 			}
 		}
