@@ -36,9 +36,10 @@ std::string_view conflict_reason(ConflictKind kind);
 std::optional<Conflict> find_conflict(const Identity& source, const Identity& destination);
 
 // kIdentity with reason and token unless the transfer may begin, or its conflict is acknowledged by
-// one of the tokens that either end bears. kContentOnly unless it is the transfer after the one that
-// the destination completed last, or that one again: a destination that was rolled back, that was
-// written as a primary, or that received another volume may hold other content under the same time.
+// one of the tokens that either end bears. kContentOnly unless it is the transfer after the one
+// that the destination completed last, or that one again: a destination that was rolled back, that
+// was written as a primary, or that received another volume may hold other content under the same
+// time.
 Result<PeerTrust> check_identities(Role role, const Identity& own, const Identity& peer);
 
 // The reason and the token in the text of a refusal, made here or at the peer; empty where there is

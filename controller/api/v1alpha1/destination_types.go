@@ -198,6 +198,10 @@ type DestinationLineage struct {
 	// SourceVolumeID is pinned at the first transfer.
 	// +optional
 	SourceVolumeID string `json:"sourceVolumeID,omitempty"`
+	// HighestEpoch is the greatest counter that an epoch has had here. A promotion begins a greater one, also where a
+	// Source of an earlier epoch was permitted meanwhile.
+	// +optional
+	HighestEpoch int64 `json:"highestEpoch,omitempty"`
 }
 
 // PromotionStatus is where a promotion stands.

@@ -224,6 +224,9 @@ type FinalSyncStatus struct {
 	Completed *metav1.Time `json:"completed,omitempty"`
 	// +optional
 	Message string `json:"message,omitempty"`
+	// ReplacedBy is the volume that the claim has by now, where it is another one than is synced.
+	// +optional
+	ReplacedBy string `json:"replacedBy,omitempty"`
 }
 
 // SourceLineage is the lineage of a Source, with the peer's volume.

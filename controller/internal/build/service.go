@@ -19,6 +19,14 @@ func KeySecret(child Child, id, psk []byte) *corev1.Secret {
 	}
 }
 
+// ClosedService has the address of Service and leads to nobody. It still has a selector: one that is taken away would leave
+// the endpoints as they are.
+func ClosedService(child Child, in *params.DestinationParams) *corev1.Service {
+	service := Service(child, in)
+	service.Spec.Selector[v1alpha1.LabelChild] = "none"
+	return service
+}
+
 // Service is how a Source reaches the receive mover of a Destination.
 func Service(child Child, in *params.DestinationParams) *corev1.Service {
 	return &corev1.Service{

@@ -141,12 +141,14 @@ func (r *destinationRun) persist(ctx context.Context) error {
 // summarize sets what follows from the rest: the phase, ImageAvailable and the metrics.
 func (r *destinationRun) summarize(err error) {
 	status := &r.destination.Status
-	failed := r.set.Reason(v1alpha1.ConditionImageAvailable) == v1alpha1.ReasonSnapshotFailed
-	if status.LatestImage != nil && !failed {
-		r.set.True(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonAvailable,
-			"image "+status.LatestImage.Name+" holds a complete transfer")
-	} else if !failed {
+	switch latest := status.LatestImage; {
+	case r.set.Reason(v1alpha1.ConditionImageAvailable) == v1alpha1.ReasonSnapshotFailed:
+	case latest == nil:
 		r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonNoSyncYet, "no transfer has completed yet")
+	case latest.Kind == imageStaging && r.knownCut():
+		r.set.False(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonImageInconsistent, inconsistent)
+	default:
+		r.set.True(v1alpha1.ConditionImageAvailable, v1alpha1.ReasonAvailable, "image "+latest.Name+" holds a complete transfer")
 	}
 	switch {
 	case status.Promotion != nil:

@@ -209,12 +209,13 @@ func (r *destinationRun) bindsLate(ctx context.Context, name string) (bool, erro
 }
 
 // pruneImages removes what is more than the user keeps, oldest first, once a newer image is ready. One that a promotion
-// holds is never removed. An image leaves the list before it is deleted, so nothing is listed that is gone.
+// holds, or that the user names for one, is never removed. An image leaves the list before it is deleted, so nothing is listed that is gone.
 func (r *destinationRun) pruneImages(ctx context.Context) error {
-	status := &r.destination.Status
+	status, promote := &r.destination.Status, r.destination.Spec.Promote
 	var kept []v1alpha1.Image
 	for i, image := range status.Images {
-		if i < r.params.KeepImages || (status.Promotion != nil && status.Promotion.Image == image.Name) {
+		pinned := status.Promotion != nil && status.Promotion.Image == image.Name || promote != nil && promote.Image == image.Name
+		if i < r.params.KeepImages || pinned {
 			kept = append(kept, image)
 		}
 	}

@@ -241,7 +241,7 @@ func (r *destinationRun) received(ctx context.Context, mover moverJob, result *m
 	status.Lineage.Seq = seq
 	if peer := result.Peer; peer != nil {
 		status.Lineage.ReplicationID = r.destination.Spec.ReplicationID
-		status.Lineage.Epoch = peer.Epoch
+		enterEpoch(status.Lineage, peer.Epoch)
 		if peer.SourceVolumeID != "" {
 			status.Lineage.SourceVolumeID = peer.SourceVolumeID
 		}

@@ -42,7 +42,7 @@ func (r *destinationRun) considerPromotion(ctx context.Context) error {
 		State:   v1alpha1.PromotionPromoting,
 		Step:    v1alpha1.StepStopping,
 		PVCName: r.promotedName(promote),
-		Epoch:   volume.NextEpoch(r.epoch(), string(uuid.NewUUID())[:8]),
+		Epoch:   r.nextEpoch(),
 		Time:    &metav1.Time{Time: r.now},
 	}
 	if namesImage(promote) {
@@ -66,6 +66,15 @@ func (r *destinationRun) epoch() string {
 		return ""
 	}
 	return r.destination.Status.Lineage.Epoch
+}
+
+// nextEpoch is the one that a promotion begins.
+func (r *destinationRun) nextEpoch() string {
+	highest := int64(0)
+	if lineage := r.destination.Status.Lineage; lineage != nil {
+		highest = max(lineage.HighestEpoch, 0)
+	}
+	return volume.NextEpoch(r.epoch(), uint64(highest), string(uuid.NewUUID())[:8])
 }
 
 func namesImage(promote *v1alpha1.PromoteSpec) bool {
@@ -123,7 +132,11 @@ func (r *destinationRun) imageNames() string {
 // blocked says why the volume is not promoted; an event tells of each new reason.
 func (r *destinationRun) blocked(reason, message string) {
 	if r.set.Reason(v1alpha1.ConditionPromoted) != reason && conditions.ReasonOf(r.persisted.Conditions, v1alpha1.ConditionPromoted) != reason {
-		r.note(r.destination, corev1.EventTypeWarning, "PromotionBlocked", "Promote", "%s: %s", reason, message)
+		event := "PromotionBlocked"
+		if reason == v1alpha1.ReasonPVCConflict {
+			event = "PVCConflict"
+		}
+		r.note(r.destination, corev1.EventTypeWarning, event, "Promote", "%s: %s", reason, message)
 	}
 	r.set.False(v1alpha1.ConditionPromoted, reason, message)
 }
@@ -143,6 +156,9 @@ func (r *destinationRun) promotion(ctx context.Context) error {
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonPromoted, "nobody listens: the volume is being promoted")
 	if promotion.Step == v1alpha1.StepStopping {
 		r.set.False(v1alpha1.ConditionPromoted, v1alpha1.ReasonRebinding, "the listener is being ended")
+		if err := r.closeService(ctx); err != nil {
+			return err
+		}
 		if err := r.stopListener(ctx); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"math"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	"volferry.io/controller/api/v1alpha1"
 	"volferry.io/controller/internal/names"
+	"volferry.io/controller/internal/volume"
 )
 
 // promoted puts on record that the volume is the user's.
@@ -37,7 +39,14 @@ func (r *destinationRun) beginEpoch(epoch string) {
 	if status.Lineage == nil {
 		status.Lineage = &v1alpha1.DestinationLineage{}
 	}
-	status.Lineage.Epoch = epoch
+	enterEpoch(status.Lineage, epoch)
+}
+
+// enterEpoch makes an epoch the present one and remembers the greatest of all.
+func enterEpoch(lineage *v1alpha1.DestinationLineage, epoch string) {
+	counters := max(volume.EpochCounter(lineage.Epoch), volume.EpochCounter(epoch))
+	lineage.HighestEpoch = max(lineage.HighestEpoch, int64(min(counters, math.MaxInt64-1)))
+	lineage.Epoch = epoch
 }
 
 // stayPromoted removes what the promotion left over, and keeps a guard that answers a Source of an earlier epoch.

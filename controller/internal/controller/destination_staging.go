@@ -155,7 +155,15 @@ func (r *destinationRun) expandable(ctx context.Context, claim *corev1.Persisten
 
 // ensureService gives the Source an address to push to.
 func (r *destinationRun) ensureService(ctx context.Context) error {
-	wanted := build.Service(r.child(r.childSet), r.params)
+	return r.applyService(ctx, build.Service(r.child(r.childSet), r.params))
+}
+
+// closeService lets nobody in any more, so that a volume that is about to be promoted stays as it is. The address stays.
+func (r *destinationRun) closeService(ctx context.Context) error {
+	return r.applyService(ctx, build.ClosedService(r.child(r.childSet), r.params))
+}
+
+func (r *destinationRun) applyService(ctx context.Context, wanted *corev1.Service) error {
 	found := &corev1.Service{}
 	err := r.APIReader.Get(ctx, r.key(r.childSet), found)
 	if client.IgnoreNotFound(err) != nil {

@@ -67,11 +67,8 @@ func (b *base) take(ctx context.Context, t taking) error {
 	if err := b.recordFence(ctx, t, pv); err != nil {
 		return err
 	}
-	if !refers(pv, t.child.Namespace, t.child.Name) {
-		fenced := map[string]string{v1alpha1.AnnotationFencedAt: b.Clock.Now().UTC().Format(time.RFC3339Nano)}
-		if err := b.redirect(ctx, pv, claimRef{namespace: t.child.Namespace, name: t.child.Name}, fenced); err != nil {
-			return err
-		}
+	if err := b.redirectToVault(ctx, t, pv); err != nil {
+		return err
 	}
 	if err := b.vaultClaim(ctx, t, pv); err != nil {
 		return err
@@ -84,6 +81,36 @@ func (b *base) take(ctx context.Context, t taking) error {
 	}
 	(*t.fence).Settled = true
 	return t.persist(ctx)
+}
+
+// redirectToVault points the volume at the vault's claim, and lets the binder see at once that the user's claim has lost it:
+// else that claim would go on saying Bound until the binder's next round.
+func (b *base) redirectToVault(ctx context.Context, t taking, pv *corev1.PersistentVolume) error {
+	there, err := b.inVaultsHands(ctx, t, pv)
+	if err != nil {
+		return err
+	}
+	if !there {
+		fenced := map[string]string{v1alpha1.AnnotationFencedAt: b.Clock.Now().UTC().Format(time.RFC3339Nano)}
+		if err := b.redirect(ctx, pv, claimRef{namespace: t.child.Namespace, name: t.child.Name}, fenced); err != nil {
+			return err
+		}
+	}
+	claim, err := b.findClaim(ctx, client.ObjectKey{Namespace: t.namespace(), Name: t.pvcName})
+	if err != nil || claim == nil || claim.Spec.VolumeName != pv.Name || claim.Status.Phase != corev1.ClaimBound {
+		return err
+	}
+	return b.wake(ctx, claim, pv)
+}
+
+// inVaultsHands tells whether a volume refers to the vault's claim, and not to one of that name that is gone: to such a
+// reference nothing would ever be bound.
+func (b *base) inVaultsHands(ctx context.Context, t taking, pv *corev1.PersistentVolume) (bool, error) {
+	if !refers(pv, t.child.Namespace, t.child.Name) || pv.Spec.ClaimRef.UID == "" {
+		return refers(pv, t.child.Namespace, t.child.Name), nil
+	}
+	claim, err := b.findClaim(ctx, t.key())
+	return claim != nil && claim.UID == pv.Spec.ClaimRef.UID, err
 }
 
 // othersVolume says whose a volume is that must not be taken for this owner; empty: it may be. A claim can name any volume

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -31,7 +32,7 @@ func fakeBase(t *testing.T, objects ...client.Object) base {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.Source{}, &v1alpha1.Destination{}).Build()
-	return newBase(Services{Client: c, APIReader: c, Options: Options{VaultNamespace: "vault"}})
+	return newBase(Services{Client: c, APIReader: c, Clock: clock.RealClock{}, Options: Options{VaultNamespace: "vault"}})
 }
 
 func destinationRunOf(b base, destination *v1alpha1.Destination) *destinationRun {
@@ -97,6 +98,50 @@ func TestFinalSyncComesFirst(t *testing.T) {
 			}, test.pv)
 			if err != nil || (who != "") != test.another {
 				t.Errorf("whose it is: %q, %v", who, err)
+			}
+		})
+	}
+}
+
+// A volume is pointed at the vault's claim, also where it refers to one of that name that is gone; the user's claim, which
+// still says Bound, is touched so that the binder looks at it.
+func TestRedirectToVault(t *testing.T) {
+	d := &v1alpha1.Destination{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "uid"}}
+	users := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "user"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	ours := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "vault", Name: "child", UID: "ours"}}
+	for name, test := range map[string]struct {
+		namespace, claim string
+		uid              types.UID
+		want             types.UID
+	}{
+		"the user's":                {"ns", "data", "user", ""},
+		"ours":                      {"vault", "child", "ours", "ours"},
+		"ours, not bound yet":       {"vault", "child", "", ""},
+		"a claim of ours from then": {"vault", "child", "dead", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := volumeFor(test.namespace, test.claim)
+			pv.Spec.ClaimRef.UID = test.uid
+			b := fakeBase(t, pv, users.DeepCopy(), ours.DeepCopy())
+			pv, err := b.findPV(t.Context(), "pv")
+			if err != nil {
+				t.Fatal(err)
+			}
+			taking := taking{child: build.Child{Owner: d, Namespace: "vault", Name: "child"}, pvName: "pv", pvcName: "data"}
+			if err := b.redirectToVault(t.Context(), taking, pv); err != nil {
+				t.Fatal(err)
+			}
+			now, err := b.findPV(t.Context(), "pv")
+			if err != nil || !refers(now, "vault", "child") || now.Spec.ClaimRef.UID != test.want {
+				t.Errorf("the volume refers to %+v, %v", now.Spec.ClaimRef, err)
+			}
+			claim, err := b.findClaim(t.Context(), client.ObjectKeyFromObject(users))
+			if err != nil || claim.Annotations[v1alpha1.AnnotationRebound] != now.ResourceVersion {
+				t.Errorf("the user's claim was not touched: %v, %v", claim.Annotations, err)
 			}
 		})
 	}

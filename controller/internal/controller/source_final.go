@@ -77,17 +77,27 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 	if err := r.persist(ctx); err != nil {
 		return err
 	}
-	if promoted, err := r.followPromotion(ctx); promoted || err != nil {
-		return err
-	}
+	_, err := r.followPromotion(ctx)
+	return err
+}
+
+// tellReplaced says once that the claim has another volume by now, which is left alone: a live workload has made a new claim.
+func (r *sourceRun) tellReplaced(ctx context.Context) error {
+	status := &r.source.Status
 	claim, err := r.findClaim(ctx, client.ObjectKey{Namespace: r.source.Namespace, Name: r.source.Spec.Source})
-	if err != nil {
+	if err != nil || claim == nil || claim.Spec.VolumeName == "" {
 		return err
 	}
-	if recorded := status.SourceVolume; recorded != nil && claim != nil && claim.Spec.VolumeName != recorded.PVName {
-		r.note(r.source, corev1.EventTypeWarning, "SourcePVCReplaced", "FinalSync",
-			"claim %s has another volume by now and is left alone; volume %s is synced", claim.Name, recorded.PVName)
+	name := claim.Spec.VolumeName
+	if name == status.SourceVolume.PVName || name == status.FinalSync.ReplacedBy {
+		return nil
 	}
+	status.FinalSync.ReplacedBy = name
+	if err := r.persist(ctx); err != nil {
+		return err
+	}
+	r.note(r.source, corev1.EventTypeWarning, "SourcePVCReplaced", "FinalSync",
+		"claim %s has another volume by now, %s, which is left alone; volume %s is synced", claim.Name, name, status.SourceVolume.PVName)
 	return nil
 }
 
@@ -166,6 +176,9 @@ func (r *sourceRun) runFinalSync(ctx context.Context) error {
 		}
 	}
 	if gone, err := r.finalVolumeGone(ctx); gone || err != nil {
+		return err
+	}
+	if err := r.tellReplaced(ctx); err != nil {
 		return err
 	}
 	if fence := r.source.Status.Fence; fence == nil || !fence.Settled {

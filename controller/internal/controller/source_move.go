@@ -276,6 +276,12 @@ func (r *sourceRun) tryFailed(ctx context.Context, f failure) error {
 	return r.move(ctx)
 }
 
+// mendsElsewhere tells of a failure that may be mended without an edit here: the peer's disk, key or version. While a volume
+// is fenced, trying again costs less than waiting for somebody to notice.
+func (f failure) mendsElsewhere() bool {
+	return f.exitCode != moverresult.ExitUsage && f.exitCode != moverresult.ExitIdentity
+}
+
 // rejected ends a sync whose objects the API server refuses as invalid: the same ones would be refused again.
 func (r *sourceRun) rejected(ctx context.Context, cause error) error {
 	return r.fail(ctx, failure{reason: "Rejected", exitCode: 2, text: params.Scrub(cause.Error()), permanent: true})
@@ -322,12 +328,13 @@ func (r *sourceRun) notStarted(mover moverJob) string {
 func (r *sourceRun) fail(ctx context.Context, f failure) error {
 	status := &r.source.Status
 	tell := r.countFailure(f)
-	status.Retry.Permanent = f.permanent
+	permanent := f.permanent && (status.ActiveSync.FinalSyncID == "" || !f.mendsElsewhere())
+	status.Retry.Permanent = permanent
 	status.Retry.Generation = r.source.Generation
 	status.Retry.Requests = status.ActiveSync.Requests
 	status.Retry.AttemptID = status.ActiveSync.AttemptID
 	status.Retry.NextAttempt = nil
-	if !f.permanent {
+	if !permanent {
 		status.Retry.NextAttempt = &metav1.MicroTime{Time: r.now.Add(r.Options.backoff(status.Retry.Failures))}
 	}
 	refused := r.peerRefused(f)
@@ -366,7 +373,7 @@ func (r *sourceRun) peerRefused(f failure) bool {
 	switch f.exitCode {
 	case 12:
 		r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonEngineIncompatible, f.text)
-	case 30:
+	case moverresult.ExitIdentity:
 		r.set.False(v1alpha1.ConditionPeerVerified, peerReason(f.reason), f.text)
 		return true
 	}

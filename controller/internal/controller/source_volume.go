@@ -141,6 +141,7 @@ func (r *sourceRun) volumeChanged(known *v1alpha1.SourceVolume, pv *corev1.Persi
 	if r.set.Reason(v1alpha1.ConditionPeerVerified) != v1alpha1.ReasonSourceVolumeChanged {
 		r.note(r.source, corev1.EventTypeWarning, "SourcePVCReplaced", "CheckVolume", "%s", message)
 	}
+	r.set.True(v1alpha1.ConditionDependenciesReady, v1alpha1.ReasonReady, "the claim is bound")
 	r.set.False(v1alpha1.ConditionPeerVerified, v1alpha1.ReasonSourceVolumeChanged, message)
 	r.set.False(v1alpha1.ConditionSynchronizing, v1alpha1.ReasonError, message)
 	return errStalled

@@ -22,8 +22,12 @@ func (b *base) inUse(ctx context.Context, pv *corev1.PersistentVolume, namespace
 	if err := b.APIReader.List(ctx, pods, client.InNamespace(namespace)); err != nil {
 		return cannotTell("pods", err)
 	}
+	now, err := b.findClaim(ctx, client.ObjectKey{Namespace: namespace, Name: claim})
+	if err != nil {
+		return cannotTell("claims", err)
+	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; volume.UsedBy(pod, claim) {
+		if pod := &pods.Items[i]; volume.UsedBy(pod, claim) && !usesSuccessor(pod, now, pv) {
 			return fmt.Sprintf("pod %s uses claim %s", pod.Name, claim)
 		}
 	}
@@ -38,6 +42,13 @@ func (b *base) inUse(ctx context.Context, pv *corev1.PersistentVolume, namespace
 		}
 	}
 	return ""
+}
+
+// usesSuccessor tells of a pod that is no older than a claim of the same name with another volume: it has never seen the
+// volume in question. A live StatefulSet makes such claims.
+func usesSuccessor(pod *corev1.Pod, now *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) bool {
+	return now != nil && now.Spec.VolumeName != "" && now.Spec.VolumeName != pv.Name &&
+		!pod.CreationTimestamp.Before(&now.CreationTimestamp)
 }
 
 func cannotTell(what string, err error) string {

@@ -8,7 +8,7 @@ import "fmt"
 const (
 	exitOK                  = 0
 	exitInternal            = 1
-	exitUsage               = 2
+	ExitUsage               = 2
 	exitItemsFailed         = 3
 	exitSourceChanged       = 4
 	exitConnect             = 10
@@ -20,7 +20,7 @@ const (
 	exitSourceRead          = 22
 	exitDestinationTooSmall = 23
 	exitDifferences         = 24
-	exitIdentity            = 30
+	ExitIdentity            = 30
 	exitInterrupted         = 130
 	exitKilled              = 137
 	exitTerminated          = 143
@@ -36,7 +36,7 @@ type outcome struct {
 var outcomes = map[int]outcome{
 	exitOK:                  {"", false, "The transfer is complete."},
 	exitInternal:            {"InternalError", false, "The mover failed by an error of its own."},
-	exitUsage:               {"Usage", true, "The mover refused its settings."},
+	ExitUsage:               {"Usage", true, "The mover refused its settings."},
 	exitItemsFailed:         {"ItemsFailed", false, "Some files could not be transferred; all others were."},
 	exitSourceChanged:       {"SourceChanged", false, "The transfer is complete, but some files vanished or changed while they were read."},
 	exitConnect:             {"CannotConnect", false, "The peer could not be reached."},
@@ -48,7 +48,7 @@ var outcomes = map[int]outcome{
 	exitSourceRead:          {"SourceReadError", false, "The source volume could not be read."},
 	exitDestinationTooSmall: {"DestinationTooSmall", true, "The destination volume is smaller than the source."},
 	exitDifferences:         {"DifferencesFound", false, "Source and destination differ after the transfer."},
-	exitIdentity:            {"IdentityRefused", true, "The identity check refused the peer."},
+	ExitIdentity:            {"IdentityRefused", true, "The identity check refused the peer."},
 	exitInterrupted:         {"Interrupted", false, "The mover was interrupted."},
 	exitKilled:              {"Killed", false, "The mover was killed, most often because it was out of memory or its node went away."},
 	exitTerminated:          {"Interrupted", false, "The mover was stopped before the transfer was complete."},

@@ -23,9 +23,9 @@ func EpochCounter(epoch string) uint64 {
 	return n
 }
 
-// NextEpoch follows an epoch. The nonce tells two peers apart that were promoted independently of each other.
-func NextEpoch(epoch, nonce string) string {
-	return fmt.Sprintf("%d-%s", EpochCounter(epoch)+1, nonce)
+// NextEpoch follows an epoch, and the greatest counter known. The nonce tells two peers apart that were promoted independently of each other.
+func NextEpoch(epoch string, highest uint64, nonce string) string {
+	return fmt.Sprintf("%d-%s", max(EpochCounter(epoch), highest)+1, nonce)
 }
 
 // LineageOf is what a promotion noted on a volume; nil where there is nothing that can be read.

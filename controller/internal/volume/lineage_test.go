@@ -17,10 +17,13 @@ func TestEpochs(t *testing.T) {
 			t.Errorf("the counter of %q is %d, want %d", epoch, got, want)
 		}
 	}
-	if got := NextEpoch("", "ab"); got != "1-ab" {
+	if got := NextEpoch("", 0, "ab"); got != "1-ab" {
 		t.Errorf("the first promotion begins epoch %q", got)
 	}
-	if got := NextEpoch("9-cd", "ab"); got != "10-ab" {
+	if got := NextEpoch("", 3, "ab"); got != "4-ab" {
+		t.Errorf("after a greater one: %s", got)
+	}
+	if got := NextEpoch("9-cd", 3, "ab"); got != "10-ab" {
 		t.Errorf("9-cd is followed by %q", got)
 	}
 }

@@ -435,23 +435,28 @@ func TestFinalSyncFailures(t *testing.T) {
 		s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "r1"}
 	})
 	w.eventually(60*time.Second, "three tries", func() bool { return failed.Load() >= 3 })
-	fail(11)
+	// What may be mended at the peer is tried again, too.
+	fail(20)
+	before := failed.Load()
+	w.eventually(60*time.Second, "more tries", func() bool { return failed.Load() >= before+2 })
+	if claim := w.finalClaim(); claim == nil || w.pvc("data").Status.Phase != corev1.ClaimLost {
+		t.Error("the volume is not fenced any more")
+	}
+	// Each try is made with the key as it is by then.
+	right := w.changeKey([]byte(strings.Repeat("0", 64)))
+	w.inject(nil)
+	w.eventually(60*time.Second, "a wrong key to be refused", func() bool {
+		mover := w.source("p").Status.LatestMover
+		return mover != nil && mover.ExitCode == 11
+	})
+	// Only an edit of the Source mends this one.
+	fail(2)
 	w.eventually(60*time.Second, "the stop", func() bool {
 		s := w.source("p").Status
 		return s.Retry != nil && s.Retry.Permanent && s.ActiveSync == nil && s.Phase == v1alpha1.SourceError &&
 			reason(s.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonError
 	})
-	if claim := w.finalClaim(); claim == nil || w.pvc("data").Status.Phase != corev1.ClaimLost {
-		t.Error("the volume is not fenced any more")
-	}
 	w.inject(nil)
-	// The next try is made with the key as it is by then.
-	right := w.changeKey([]byte(strings.Repeat("0", 64)))
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "1" })
-	w.eventually(60*time.Second, "a wrong key to be refused", func() bool {
-		s := w.source("p").Status
-		return s.Retry != nil && s.Retry.Permanent && s.Retry.Generation == w.source("p").Generation && s.ActiveSync == nil
-	})
 	w.changeKey(right)
 	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "2" })
 	w.finalSynced(v1alpha1.ReasonCompleted)

@@ -188,6 +188,9 @@ func TestA19CutTransfer(t *testing.T) {
 		data := w.cutTransfer("Direct")
 		w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 		w.promotedReason(v1alpha1.ReasonImageInconsistent)
+		if got := w.destinationReason(v1alpha1.ConditionImageAvailable); got != v1alpha1.ReasonImageInconsistent {
+			t.Errorf("ImageAvailable says %s", got)
+		}
 		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "db"}, &corev1.PersistentVolumeClaim{}); !apierrors.IsNotFound(err) {
 			t.Errorf("half a transfer is shown: %v", err)
 		}
@@ -353,6 +356,7 @@ func TestA43Conflict(t *testing.T) {
 	before := w.pvc("db")
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 	w.promotedReason(v1alpha1.ReasonPVCConflict)
+	w.eventually(10*time.Second, "an event", func() bool { return w.events("PVCConflict") == 1 })
 	if pv := w.bound("db", corev1.PersistentVolumeReclaimDelete); pv.Name != before.Spec.VolumeName {
 		t.Errorf("the claim has volume %s, had %s", pv.Name, before.Spec.VolumeName)
 	}
