@@ -53,19 +53,25 @@ func (w *world) sendTo(other *world) {
 	})
 }
 
-func (w *world) removePVC(state string) {
+// removePVC brings a claim into a state: present, terminating (a foreign finalizer holds it) or gone.
+func (w *world) removePVC(name, state string) {
 	w.Helper()
 	if state == "present" {
 		return
 	}
 	if state == "terminating" {
 		w.eventually(10*time.Second, "a foreign finalizer", func() bool {
-			claim := w.pvc("data")
+			claim := w.pvc(name)
 			claim.Finalizers = append(claim.Finalizers, "example.com/hold")
 			return w.client.Update(w.ctx, claim) == nil
 		})
 	}
-	w.must(w.client.Delete(w.ctx, w.pvc("data")))
+	w.must(w.client.Delete(w.ctx, w.pvc(name)))
+	if state == "gone" {
+		w.eventually(20*time.Second, "the claim's end", func() bool {
+			return apierrors.IsNotFound(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &corev1.PersistentVolumeClaim{}))
+		})
+	}
 }
 
 func (w *world) sent(name string) int64 {
@@ -105,7 +111,7 @@ func TestA26A27A50FailoverAndFailback(t *testing.T) {
 				return reason(a.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonStaleEpoch
 			})
 			uid, pvName := a.pvc("data").UID, a.pvc("data").Spec.VolumeName
-			a.removePVC(state)
+			a.removePVC("data", state)
 			a.receive(v1alpha1.DestinationSpec{Adopt: &v1alpha1.AdoptSpec{PVCName: "data"}})
 			b.sendTo(a)
 			b.demand("p", "back")
