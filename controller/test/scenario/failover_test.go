@@ -261,6 +261,9 @@ func TestA21DormantReverse(t *testing.T) {
 		if out, _ := w.metric("volferry_out_of_sync", "home"); s.Retry != nil || s.ActiveSync != nil || out != 0 {
 			t.Fatalf("after %d minutes retry is %+v, the active sync %+v, volferry_out_of_sync %v", minute, s.Retry, s.ActiveSync, out)
 		}
+		if n, counted := w.metric("volferry_failures_total", "home"); counted {
+			t.Fatalf("after %d minutes volferry_failures_total is %v", minute, n)
+		}
 	}
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 	w.promotedReason(v1alpha1.ReasonPromoted)

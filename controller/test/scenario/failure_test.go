@@ -83,6 +83,9 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	if out, ok := w.metric("volferry_out_of_sync", "p"); !ok || out != 1 {
 		t.Errorf("volferry_out_of_sync is %v (%v), want 1", out, ok)
 	}
+	if n, ok := w.metric("volferry_failures_total", "p"); !ok || n < 6 {
+		t.Errorf("volferry_failures_total is %v (%v), want at least 6", n, ok)
+	}
 	w.inject(nil)
 	w.served("p", "a")
 	if s := w.source("p").Status; s.Retry != nil || s.Lineage.Seq != 1 {

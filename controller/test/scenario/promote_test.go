@@ -203,9 +203,24 @@ func TestA19CutTransfer(t *testing.T) {
 	t.Run("allowed", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
-		w.cutTransfer("Direct")
+		data := w.cutTransfer("Direct")
+		pvName := w.destination("p").Status.Staging.PVName
 		w.promote(v1alpha1.PromoteSpec{PVCName: "db", AllowInconsistent: true})
 		w.promotedReason(v1alpha1.ReasonPromoted)
+		// That is what the staging volume holds: the first transfer, and what the second one had brought.
+		if pv := w.bound("db", corev1.PersistentVolumeReclaimDelete); pv.Name != pvName {
+			t.Errorf("volume %s was promoted, not %s", pv.Name, pvName)
+		}
+		promoted := w.path(w.namespace, "db")
+		if !same(filepath.Join(data, "dir"), filepath.Join(promoted, "dir")) {
+			t.Error("what the first transfer brought has changed")
+		}
+		if begun, err := filepath.Glob(filepath.Join(promoted, "[abcd]")); err != nil || len(begun) == 0 {
+			t.Errorf("nothing of the second transfer is there: %v", err)
+		}
+		if same(data, promoted) {
+			t.Error("the transfer was not cut")
+		}
 	})
 	// An image that is restored into a class which waits for a first pod gets one.
 	for name, parameters := range map[string][]string{
@@ -242,16 +257,17 @@ func TestA22StaleSource(t *testing.T) {
 			data := w.replica("Snapshot", mode)
 			w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 			w.promotedReason(v1alpha1.ReasonPromoted)
+			before := w.copyOf(w.path(w.namespace, "db"), mode)
 			w.fill(fileOf(data, mode), 0, 4096)
 			w.ask("p", "2")
 			w.eventually(90*time.Second, "StaleEpoch", func() bool {
 				return reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonStaleEpoch
 			})
 			w.refusedBy(v1alpha1.ReasonStaleEpoch, tokenIn(conditionsText(w.source("p").Status.Conditions)))
-			if same(data, w.path(w.namespace, "db")) {
+			w.eventually(20*time.Second, "the stop", func() bool { return w.source("p").Status.Phase == v1alpha1.SourceError })
+			if !same(before, w.path(w.namespace, "db")) {
 				t.Error("the stale Source has written")
 			}
-			w.eventually(20*time.Second, "the stop", func() bool { return w.source("p").Status.Phase == v1alpha1.SourceError })
 			if s := w.source("p").Status; s.Lineage.Seq != 1 {
 				t.Errorf("lineage %+v", s.Lineage)
 			}
