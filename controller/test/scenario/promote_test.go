@@ -169,7 +169,7 @@ func (w *world) cutTransfer(method string, further ...string) string {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.write(filepath.Join(data, name), 1<<20)
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "1Mi" })
+	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "256Ki" })
 	w.ask("p", "2")
 	staging := w.staging("p")
 	w.eventually(60*time.Second, "the transfer to be under way", func() bool {
