@@ -67,9 +67,13 @@ func TestPromotionIsUndone(t *testing.T) {
 func TestPromotedSeparately(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
-	w.pair("q", "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"capacity": "8Mi"})
-	w.demand("q", "1")
+	w.fill(fileOf(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), corev1.PersistentVolumeFilesystem), 0, 300_000)
+	for _, name := range []string{"p", "q"} {
+		w.pair(name, "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"capacity": "8Mi"})
+		w.ask(name, "1")
+	}
+	w.served("p", "1")
+	w.served("q", "1")
 	promoteAnother := func(spec *v1alpha1.PromoteSpec) {
 		w.changeDestination("q", func(d *v1alpha1.Destination) { d.Spec.Promote = spec })
 	}
