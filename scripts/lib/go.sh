@@ -48,6 +48,10 @@ fetch_go() {
     say "Go 1.$go_minimum_minor or later is needed; install it by hand, as its sum is pinned for x86_64 only" >&2
     return 1
   fi
+  if ! command -v curl >/dev/null || ! command -v python3 >/dev/null; then
+    say "curl and python3 are needed to fetch Go: run scripts/install-deps go" >&2
+    return 1
+  fi
   target=$volferry_cache/go/$go_version
   say "fetching Go $go_version from the module proxy into $target" >&2
   mkdir -p "$volferry_cache/go"
