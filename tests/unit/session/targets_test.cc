@@ -21,7 +21,7 @@ class TargetsTest : public ::testing::Test {
     FileJob job;
     job.dir = std::make_shared<DestDir>();
     job.dir->node = tree_.root();
-    job.name = "f";
+    job.name = std::string("f");  // of a literal GCC 12 warns without reason (bug 105651)
     job.want.type = wire::EntryType::kFile;
     job.want.mode = wanted;
     job.want.xattrs = std::move(xattrs);
