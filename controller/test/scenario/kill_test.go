@@ -180,8 +180,9 @@ func (k *killer) count() int {
 // checkEnd is the one state in which every cycle ends.
 func (w *world) checkEnd(data, method string) {
 	w.Helper()
+	w.eventually(20*time.Second, "the Source to be at rest", func() bool { return w.source("p").Status.Phase == v1alpha1.SourceIdle })
 	s, d := w.source("p"), w.destination("p")
-	if s.Status.ActiveSync != nil || s.Status.Retry != nil || s.Status.Lineage == nil || s.Status.Lineage.Seq != 1 || s.Status.Phase != v1alpha1.SourceIdle {
+	if s.Status.ActiveSync != nil || s.Status.Retry != nil || s.Status.Lineage == nil || s.Status.Lineage.Seq != 1 {
 		w.Errorf("Source: %+v", s.Status)
 	}
 	if d.Status.LastReceived.Seq != 1 || len(d.Status.Images) != 1 || d.Status.Images[0].Seq != 1 || d.Status.Retry != nil {
