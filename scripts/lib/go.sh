@@ -3,7 +3,8 @@
 # Finds Go, or fetches it. Sourced after common.sh, never run.
 #
 # Debian 12's Go (1.19) is too old to compile the controller and too old to fetch a newer one by itself. The Go module
-# proxy serves each release as a zip file, which is checked here against a pinned sum, so curl and python3 are enough.
+# proxy serves each release as a zip file, which is checked here against a pinned sum, so curl, python3 and the address of the
+# proxy are enough.
 
 go_version=1.26.8
 go_minimum_minor=26
@@ -22,9 +23,8 @@ go_is_new() {
   [[ -n $minor ]] && ((minor >= go_minimum_minor))
 }
 
-# use_go: puts a Go that can compile the controller first in PATH, without asking a server if there is one already.
-# Messages go to stderr.
-use_go() {
+# find_go: puts a Go that can compile the controller first in PATH, if there is one.
+find_go() {
   local directory
   for directory in "$(dirname "$(command -v go || echo /nonexistent/go)")" /usr/local/go/bin \
     "$volferry_cache/go/$go_version/bin"; do
@@ -34,22 +34,35 @@ use_go() {
       return 0
     fi
   done
-  fetch_go || return 1
-  PATH=$volferry_cache/go/$go_version/bin:$PATH
-  export PATH
+  return 1
+}
+
+# use_go: the same, and fetches one if there is none. Messages go to stderr.
+use_go() {
+  find_go || { fetch_go && find_go; }
+}
+
+# go_proxy: prints where Go's modules come from: GOPROXY, or the default of a Go that is there, be it too old to compile.
+go_proxy() {
+  if command -v go >/dev/null; then
+    (cd / && GOTOOLCHAIN=local go env GOPROXY)
+  else
+    printf '%s\n' "${GOPROXY:-}"
+  fi
 }
 
 # fetch_go: unpacks the pinned release into the cache folder.
 fetch_go() {
-  local proxy=${GOPROXY:-https://proxy.golang.org} machine target scratch archive
+  local proxy machine target scratch archive
+  proxy=$(go_proxy)
   proxy=${proxy%%[,|]*}
   machine=$(uname -m)
   if [[ $machine != x86_64 ]]; then
     say "Go 1.$go_minimum_minor or later is needed; install it by hand, as its sum is pinned for x86_64 only" >&2
     return 1
   fi
-  if ! command -v curl >/dev/null || ! command -v python3 >/dev/null; then
-    say "curl and python3 are needed to fetch Go: run scripts/install-deps go" >&2
+  if [[ -z $proxy ]] || ! command -v curl >/dev/null || ! command -v python3 >/dev/null; then
+    say "curl, python3 and GOPROXY, or some Go that has a default for it, are needed to fetch Go: run scripts/install-deps go" >&2
     return 1
   fi
   target=$volferry_cache/go/$go_version
