@@ -209,7 +209,8 @@ func (r *destinationRun) bindsLate(ctx context.Context, name string) (bool, erro
 }
 
 // pruneImages removes what is more than the user keeps, oldest first, once a newer image is ready. One that a promotion
-// holds, or that the user names for one, is never removed. An image leaves the list before it is deleted, so nothing is listed that is gone.
+// holds, or that the user names for one, is never removed. An image leaves the list before it is deleted, so nothing is
+// listed that is gone.
 func (r *destinationRun) pruneImages(ctx context.Context) error {
 	status, promote := &r.destination.Status, r.destination.Spec.Promote
 	var kept []v1alpha1.Image

@@ -74,11 +74,7 @@ func (r *sourceRun) beginFinalSync(ctx context.Context) error {
 		ID: r.source.Spec.FinalSync.ID, Phase: v1alpha1.ReasonQuiescing, Started: &metav1.Time{Time: r.now},
 	}
 	status.Retry = sameAttempt(status.Retry)
-	if err := r.persist(ctx); err != nil {
-		return err
-	}
-	_, err := r.followPromotion(ctx)
-	return err
+	return r.persist(ctx)
 }
 
 // tellReplaced says once that the claim has another volume by now, which is left alone: a live workload has made a new claim.

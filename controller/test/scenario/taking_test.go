@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"volferry.io/controller/api/v1alpha1"
 )
@@ -53,11 +51,7 @@ func TestClaimReplacedWhileFenced(t *testing.T) {
 // replaceClaim deletes a claim and makes another of that name, which gets another volume.
 func (w *world) replaceClaim(name string) *corev1.PersistentVolumeClaim {
 	w.Helper()
-	w.must(w.client.Delete(w.ctx, w.pvc(name)))
-	w.eventually(20*time.Second, "the claim's end", func() bool {
-		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, &corev1.PersistentVolumeClaim{})
-		return apierrors.IsNotFound(err)
-	})
+	w.deleteClaim(name)
 	w.claim(name, "8Mi", corev1.PersistentVolumeFilesystem)
 	return w.pvc(name)
 }
@@ -106,12 +100,7 @@ func TestPromotionAfterADrill(t *testing.T) {
 	w.demote()
 	w.listensOn(w.pvc("db").Spec.VolumeName)
 	w.ask("p", "2")
-	w.eventually(90*time.Second, "StaleEpoch", func() bool {
-		s := w.source("p").Status
-		return reason(s.Conditions, v1alpha1.ConditionPeerVerified) == v1alpha1.ReasonStaleEpoch && s.ActiveSync == nil
-	})
-	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	w.acknowledge("p", w.refused("p", v1alpha1.ReasonStaleEpoch))
 	w.served("p", "2")
 	w.eventually(30*time.Second, "the image", func() bool { return w.destination("p").Status.LatestImage.Kind == "VolumeSnapshot" })
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db", Image: first})
