@@ -83,7 +83,7 @@ func TestA01SmallestExamples(t *testing.T) {
 		return reason(s.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonSourcePVCNotFound && s.Retry == nil
 	})
 	// Status can be written through its own endpoint only.
-	w.changeSource(name, func(s *v1alpha1.Source) {
+	edit(w, name, func(s *v1alpha1.Source) {
 		s.Status.MethodStatus = map[string]string{"forged": "yes"}
 		s.Status.Conditions = nil
 	})
@@ -130,7 +130,7 @@ func TestA03BadSchedules(t *testing.T) {
 	})
 	w.never(2*time.Second, "a Job of a Source that was not accepted", func() bool { return w.jobs(w.namespace) > 0 })
 	// It recovers by an edit.
-	w.changeSource("bad-0", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "1 * * * *" })
+	edit(w, "bad-0", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "1 * * * *" })
 	w.eventually(10*time.Second, "acceptance after the edit", func() bool {
 		s := w.source("bad-0").Status
 		return reason(s.Conditions, v1alpha1.ConditionAccepted) == v1alpha1.ReasonAccepted && s.NextSyncTime != nil

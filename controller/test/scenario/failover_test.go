@@ -60,11 +60,7 @@ func (w *world) removePVC(name, state string) {
 		return
 	}
 	if state == "terminating" {
-		w.eventually(10*time.Second, "a foreign finalizer", func() bool {
-			claim := w.pvc(name)
-			claim.Finalizers = append(claim.Finalizers, "example.com/hold")
-			return w.client.Update(w.ctx, claim) == nil
-		})
+		w.pin(name)
 	}
 	w.must(w.client.Delete(w.ctx, w.pvc(name)))
 	if state == "gone" {
@@ -130,12 +126,12 @@ func TestA26A27A50FailoverAndFailback(t *testing.T) {
 			a.promote(v1alpha1.PromoteSpec{PVCName: "data", RequireFinalSync: "back"})
 			if state == "terminating" {
 				a.eventually(30*time.Second, "the old claim to be waited for", func() bool {
-					b.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
+					edit(b, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
 					return a.destinationReason(v1alpha1.ConditionPromoted) == v1alpha1.ReasonPVCTerminating
 				})
-				a.unhold("data")
+				a.unpin("data")
 			}
-			b.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
+			edit(b, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
 			a.promotedReason(v1alpha1.ReasonPromoted)
 			if !same(taken, a.path(a.namespace, "data")) {
 				t.Error("after the failback the old site differs from the new one")
@@ -155,7 +151,7 @@ func TestA26A27A50FailoverAndFailback(t *testing.T) {
 				return s.Retry != nil && !s.Retry.Permanent && s.LatestMover.ExitCode == 21
 			})
 			b.demote()
-			b.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
+			edit(b, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
 			a.served("p", "2")
 			if !same(a.path(a.namespace, "data"), b.staging("p")) {
 				t.Error("the other site is not a replica again")
@@ -184,7 +180,7 @@ func TestA38RepeatedRelocation(t *testing.T) {
 		last := fmt.Sprintf("written-in-round-%d", round)
 		from.write(filepath.Join(from.path(from.namespace, "data"), last), 4096)
 		id := fmt.Sprintf("round-%d", round)
-		from.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: id} })
+		edit(from, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: id} })
 		to.promote(v1alpha1.PromoteSpec{PVCName: "data", RequireFinalSync: id})
 		to.promotedReason(v1alpha1.ReasonPromoted)
 		if _, err := os.Stat(filepath.Join(to.path(to.namespace, "data"), last)); err != nil {
@@ -196,7 +192,7 @@ func TestA38RepeatedRelocation(t *testing.T) {
 			b.sendTo(a)
 		} else {
 			from.demote()
-			to.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
+			edit(to, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
 		}
 		from.eventually(60*time.Second, "the old site to listen", func() bool { return from.destination("p").Status.Phase == v1alpha1.DestinationListening })
 		to.demand("p", id)
@@ -220,7 +216,7 @@ func TestRelocationByAnotherIDOnly(t *testing.T) {
 	for round := range 3 {
 		last, id := fmt.Sprintf("written-in-round-%d", round), fmt.Sprintf("move-%d", round)
 		from.write(filepath.Join(from.path(from.namespace, "data"), last), 4096)
-		from.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: id} })
+		edit(from, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: id} })
 		to.promote(v1alpha1.PromoteSpec{PVCName: "data", RequireFinalSync: id})
 		to.promotedReason(v1alpha1.ReasonPromoted)
 		if _, err := os.Stat(filepath.Join(to.path(to.namespace, "data"), last)); err != nil {
@@ -246,12 +242,12 @@ func TestA21DormantReverse(t *testing.T) {
 	w.replica("Snapshot", corev1.PersistentVolumeFilesystem)
 	w.addDestination("home", map[string]string{"capacity": "8Mi"})
 	w.addSource("home", "db", map[string]string{"copyMethod": "Direct"})
-	w.changeSource("home", func(s *v1alpha1.Source) {
+	edit(w, "home", func(s *v1alpha1.Source) {
 		s.Spec.Trigger.Schedule, s.Spec.Trigger.InitialSync = "* * * * *", v1alpha1.InitialSyncImmediate
 	})
 	for minute := range 10 {
 		clock.SetTime(begin.Add(time.Duration(minute) * time.Minute))
-		w.changeSource("home", func(s *v1alpha1.Source) { s.Spec.Trigger.TimeZone = []string{"UTC", "Etc/UTC"}[minute%2] })
+		edit(w, "home", func(s *v1alpha1.Source) { s.Spec.Trigger.TimeZone = []string{"UTC", "Etc/UTC"}[minute%2] })
 		w.eventually(20*time.Second, "dormancy", func() bool {
 			s := w.source("home")
 			return s.Status.ObservedGeneration == s.Generation && s.Status.Phase == v1alpha1.SourcePending &&
@@ -285,7 +281,7 @@ func TestAdoptLater(t *testing.T) {
 	pvName := w.pvc("db").Spec.VolumeName
 	w.receive(v1alpha1.DestinationSpec{Parameters: map[string]string{"capacity": "8Mi"}})
 	w.eventually(60*time.Second, "the first listener", func() bool { return w.destination("p").Status.Phase == v1alpha1.DestinationListening })
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Adopt = &v1alpha1.AdoptSpec{PVCName: "db"} })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Adopt = &v1alpha1.AdoptSpec{PVCName: "db"} })
 	w.listensOn(pvName)
 }
 

@@ -111,7 +111,7 @@ func TestPermanentFailuresStop(t *testing.T) {
 			w := newWorld(t)
 			w.small()
 			w.failSources(code)
-			w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule, s.Spec.Trigger.OnDemand = "* * * * * *", "a" })
+			edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule, s.Spec.Trigger.OnDemand = "* * * * * *", "a" })
 			w.eventually(40*time.Second, "the stop", func() bool {
 				s := w.source("p").Status
 				return s.Retry != nil && s.Retry.Permanent && s.ActiveSync == nil && s.Phase == v1alpha1.SourceError
@@ -128,7 +128,7 @@ func TestPermanentFailuresStop(t *testing.T) {
 				t.Errorf("%d events TransferFailed, want 1", n)
 			}
 			w.inject(nil)
-			w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "" })
+			edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "" })
 			w.demand("p", "b")
 			w.eventually(10*time.Second, "the metric to clear", func() bool { value, _ := w.metric("volferry_permanently_failed", "p"); return value == 0 })
 		})
@@ -140,29 +140,24 @@ func TestRealFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.small()
-	secret := &corev1.Secret{}
-	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, secret))
-	right := secret.Data["psk"]
-	secret.Data["psk"] = []byte("00112233445566778899aabbccddeeff")
-	w.must(w.client.Update(w.ctx, secret))
+	right := w.changeKey([]byte("00112233445566778899aabbccddeeff"))
 	w.ask("p", "a")
 	w.eventually(60*time.Second, "the refusal of a wrong key", func() bool {
 		s := w.source("p").Status
 		return s.Retry != nil && s.Retry.Permanent && s.LatestMover.ExitCode == 11
 	})
-	secret.Data["psk"] = right
-	w.must(w.client.Update(w.ctx, secret))
+	w.changeKey(right)
 	w.demand("p", "b")
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
 	w.eventually(30*time.Second, "the listener to go", func() bool {
 		return reason(w.destination("p").Status.Conditions, v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonPaused
 	})
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["connectTimeout"] = "1s"; s.Spec.Trigger.OnDemand = "c" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Parameters["connectTimeout"] = "1s"; s.Spec.Trigger.OnDemand = "c" })
 	w.eventually(60*time.Second, "a failure to connect", func() bool {
 		s := w.source("p").Status
 		return s.Retry != nil && s.Retry.Failures > 0 && !s.Retry.Permanent && s.LatestMover.ExitCode == 10
 	})
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = false })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Paused = false })
 	w.served("p", "c")
 }
 
@@ -213,7 +208,7 @@ func TestLiveProgress(t *testing.T) {
 		return seen["progressBytes"] != "" && seen["progressPercent"] != "" && seen["progressPercent"] != "0" && seen["progressETA"] != ""
 	})
 	t.Logf("seen: %v", seen)
-	w.changeSource("p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
+	edit(w, "p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
 	w.served("p", "a")
 	if after := w.source("p").Status.MethodStatus; after["progressPercent"] != "" || after["bytesSent"] == "" {
 		t.Errorf("after the end the status shows %v", after)
@@ -237,9 +232,9 @@ func TestReplacedVolumeNeedsConsent(t *testing.T) {
 	})
 	w.never(2*time.Second, "a sync", func() bool { return len(w.sourceRuns("p")) != 1 })
 	token := tokenIn(conditionsText(w.source("p").Status.Conditions))
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{"0123456789ab"} })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{"0123456789ab"} })
 	w.never(2*time.Second, "a sync by a wrong token", func() bool { return len(w.sourceRuns("p")) != 1 })
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
 	// The Destination has its own memory, and a token of its own.
 	w.eventually(60*time.Second, "the Destination's refusal", func() bool {
 		s := w.source("p").Status
@@ -250,7 +245,7 @@ func TestReplacedVolumeNeedsConsent(t *testing.T) {
 	if second == token {
 		t.Error("two different conflicts have the same token")
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token, second} })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token, second} })
 	w.served("p", "b")
 }
 
@@ -279,7 +274,7 @@ func TestSourceBehindItsPeer(t *testing.T) {
 	if got := w.destination("p").Status.LastReceived.Seq; got != 2 {
 		t.Errorf("the destination has received transfer %d", got)
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
 	w.served("p", "c")
 	if got := reason(w.source("p").Status.Conditions, v1alpha1.ConditionPeerVerified); got != v1alpha1.ReasonVerified {
 		t.Errorf("PeerVerified is %s", got)
@@ -314,7 +309,7 @@ func TestReceivedTransferIsNotLost(t *testing.T) {
 		runs := w.destinationRuns("p")
 		return len(runs) > 0 && !runs[0].Running()
 	})
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Paused = true })
 	w.startController()
 	w.eventually(60*time.Second, "the transfer to be taken in", func() bool {
 		d := w.destination("p").Status
@@ -338,7 +333,7 @@ func TestJobDeletedByHand(t *testing.T) {
 		w.must(client.IgnoreNotFound(w.client.Delete(w.ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name}},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
+	edit(w, "p", func(s *v1alpha1.Source) { delete(s.Spec.Parameters, "bandwidthLimit") })
 	w.served("p", "a")
 	for _, overlap := range nodeless.Overlaps(append(w.sourceRuns("p"), w.destinationRuns("p")...), nodeless.ByVolume) {
 		t.Errorf("two movers at once on volume %s", overlap.First.Volume)
@@ -351,7 +346,7 @@ func TestDestinationTakesItsVolumeOver(t *testing.T) {
 	w := newWorld(t)
 	w.small()
 	w.demand("p", "a")
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
 	old := w.destination("p")
 	before := old.Status.Staging.PVName
 	w.must(w.client.Delete(w.ctx, old))
@@ -372,7 +367,7 @@ func TestManyFailedTicks(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.options.RetryDelay, w.options.RetryDelayMax = time.Millisecond, time.Millisecond })
 	w.small()
 	w.failSources(13)
-	w.changeSource("p", func(s *v1alpha1.Source) {
+	edit(w, "p", func(s *v1alpha1.Source) {
 		s.Spec.Trigger.Schedule, s.Spec.Parameters["retries"] = "* * * * * *", "0"
 	})
 	w.eventually(120*time.Second, "ten failures", func() bool {

@@ -47,12 +47,12 @@ func (w *world) relocatable() (data string) {
 
 func (w *world) finalSync(spec v1alpha1.FinalSyncSpec) {
 	w.Helper()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &spec })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &spec })
 }
 
 func (w *world) callOff() {
 	w.Helper()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = nil })
 }
 
 // finalSynced waits for a reason of condition FinalSynced.
@@ -85,14 +85,10 @@ func TestA28A29InUse(t *testing.T) {
 			before := w.pv(w.pvc("data").Spec.VolumeName).Spec.ClaimRef
 			w.pod("db-0", "data")
 			if ends {
-				pod := &corev1.Pod{}
-				key := client.ObjectKey{Namespace: w.namespace, Name: "db-0"}
-				w.must(w.client.Get(w.ctx, key, pod))
-				pod.Finalizers = []string{"example.com/hold"}
-				w.must(w.client.Update(w.ctx, pod))
+				pod := edit(w, "db-0", func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 				w.must(w.client.Delete(w.ctx, pod))
 				defer func() {
-					if w.client.Get(w.ctx, key, pod) == nil {
+					if w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod) == nil {
 						pod.Finalizers = nil
 						_ = w.client.Update(w.ctx, pod)
 					}
@@ -199,9 +195,7 @@ func TestA33WaitForWorkloads(t *testing.T) {
 	}})
 	w.finalSynced(v1alpha1.ReasonWaitingForWorkloads)
 	w.never(3*time.Second, "a fence", func() bool { return w.finalClaim() != nil })
-	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(set), set))
-	set.Spec.Replicas = ptr.To[int32](0)
-	w.must(w.client.Update(w.ctx, set))
+	edit(w, set.Name, func(set *appsv1.StatefulSet) { set.Spec.Replicas = ptr.To[int32](0) })
 	w.finalSynced(v1alpha1.ReasonCompleted)
 }
 
@@ -291,12 +285,8 @@ func TestA36A39A40A45Relocation(t *testing.T) {
 			if state != "present" {
 				claim := w.pvc("data")
 				if state == "terminating" {
-					w.eventually(10*time.Second, "a foreign finalizer", func() bool {
-						claim = w.pvc("data")
-						claim.Finalizers = append(claim.Finalizers, "example.com/hold")
-						return w.client.Update(w.ctx, claim) == nil
-					})
-					defer w.unhold("data")
+					claim = w.pin("data")
+					defer w.unpin("data")
 				}
 				w.must(w.client.Delete(w.ctx, claim))
 			}
@@ -368,9 +358,9 @@ func TestA47OriginalPolicy(t *testing.T) {
 			w := newWorld(t)
 			w.openSecrets()
 			w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem)
-			pv := w.pv(w.pvc("data").Spec.VolumeName)
-			pv.Spec.PersistentVolumeReclaimPolicy = original
-			w.must(w.client.Update(w.ctx, pv))
+			pv := edit(w, w.pvc("data").Spec.VolumeName, func(pv *corev1.PersistentVolume) {
+				pv.Spec.PersistentVolumeReclaimPolicy = original
+			})
 			w.pair("p", "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"capacity": "8Mi"})
 			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
 			w.finalSynced(v1alpha1.ReasonCompleted)
@@ -399,7 +389,7 @@ func TestA49VolumeGone(t *testing.T) {
 	w := newWorld(t)
 	w.relocatable()
 	pvName := w.pvc("data").Spec.VolumeName
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.RetainSourceVolume = ptr.To(false) })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.RetainSourceVolume = ptr.To(false) })
 	w.eventually(20*time.Second, "the original policy", func() bool {
 		return w.pv(pvName).Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	})
@@ -430,7 +420,7 @@ func TestFinalSyncFailures(t *testing.T) {
 		})
 	}
 	fail(13)
-	w.changeSource("p", func(s *v1alpha1.Source) {
+	edit(w, "p", func(s *v1alpha1.Source) {
 		s.Spec.Parameters["retries"] = "0"
 		s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "r1"}
 	})
@@ -458,7 +448,7 @@ func TestFinalSyncFailures(t *testing.T) {
 	})
 	w.inject(nil)
 	w.changeKey(right)
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "2" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Parameters["retries"] = "2" })
 	w.finalSynced(v1alpha1.ReasonCompleted)
 	w.eventually(30*time.Second, "the last write at the peer", func() bool { return same(data, w.staging("p")) })
 }
@@ -466,11 +456,10 @@ func TestFinalSyncFailures(t *testing.T) {
 // changeKey replaces the key of Source p and gives the one that it had.
 func (w *world) changeKey(psk []byte) (before []byte) {
 	w.Helper()
-	key := &corev1.Secret{}
-	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "p-key"}, key))
-	before = key.Data["psk"]
-	key.Data["psk"] = psk
-	w.must(w.client.Update(w.ctx, key))
+	edit(w, "p-key", func(key *corev1.Secret) {
+		before = key.Data["psk"]
+		key.Data["psk"] = psk
+	})
 	return before
 }
 

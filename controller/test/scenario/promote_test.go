@@ -25,12 +25,12 @@ import (
 // promote sets spec.promote of Destination p.
 func (w *world) promote(spec v1alpha1.PromoteSpec) {
 	w.Helper()
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Promote = &spec })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Promote = &spec })
 }
 
 func (w *world) demote() {
 	w.Helper()
-	w.changeDestination("p", func(d *v1alpha1.Destination) { d.Spec.Promote = nil })
+	edit(w, "p", func(d *v1alpha1.Destination) { d.Spec.Promote = nil })
 }
 
 func (w *world) destinationReason(kind string) string {
@@ -169,7 +169,7 @@ func (w *world) cutTransfer(method string, further ...string) string {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.write(filepath.Join(data, name), 1<<20)
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "256Ki" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "256Ki" })
 	w.ask("p", "2")
 	staging := w.staging("p")
 	w.eventually(60*time.Second, "the transfer to be under way", func() bool {
@@ -194,7 +194,7 @@ func TestA19CutTransfer(t *testing.T) {
 		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "db"}, &corev1.PersistentVolumeClaim{}); !apierrors.IsNotFound(err) {
 			t.Errorf("half a transfer is shown: %v", err)
 		}
-		w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "" })
+		edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "" })
 		w.promotedReason(v1alpha1.ReasonPromoted)
 		if !same(data, w.path(w.namespace, "db")) {
 			t.Error("the promoted volume differs from the source")
@@ -432,16 +432,11 @@ func TestPromotionAwaitsATerminatingClaim(t *testing.T) {
 	w := newWorld(t)
 	w.replica("Direct", corev1.PersistentVolumeFilesystem)
 	w.claim("db", "8Mi", corev1.PersistentVolumeFilesystem)
-	var held *corev1.PersistentVolumeClaim
-	w.eventually(10*time.Second, "a foreign finalizer", func() bool {
-		held = w.pvc("db")
-		held.Finalizers = append(held.Finalizers, "example.com/hold")
-		return w.client.Update(w.ctx, held) == nil
-	})
+	held := w.pin("db")
 	w.must(w.client.Delete(w.ctx, held))
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 	w.promotedReason(v1alpha1.ReasonPVCTerminating)
-	w.unhold("db")
+	w.unpin("db")
 	w.promotedReason(v1alpha1.ReasonPromoted)
 	if w.pvc("db").UID == held.UID {
 		t.Error("the claim was not made anew")
@@ -449,8 +444,16 @@ func TestPromotionAwaitsATerminatingClaim(t *testing.T) {
 	w.bound("db", corev1.PersistentVolumeReclaimDelete)
 }
 
-// unhold removes the foreign finalizer of a claim.
-func (w *world) unhold(name string) {
+// pin gives a claim a foreign finalizer, so that it stays when it is deleted.
+func (w *world) pin(name string) *corev1.PersistentVolumeClaim {
+	w.Helper()
+	return edit(w, name, func(claim *corev1.PersistentVolumeClaim) {
+		claim.Finalizers = append(claim.Finalizers, "example.com/hold")
+	})
+}
+
+// unpin removes it.
+func (w *world) unpin(name string) {
 	w.Helper()
 	w.eventually(10*time.Second, "the foreign finalizer to go", func() bool {
 		claim := &corev1.PersistentVolumeClaim{}

@@ -77,7 +77,7 @@ func TestScheduleResumesAfterACallOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	data := w.relocatable()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/2 * * * * *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/2 * * * * *" })
 	w.pod("db-0", "data")
 	defer w.removePods()
 	w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})

@@ -46,9 +46,9 @@ func TestA65LeastRights(t *testing.T) {
 		t.Error("a claim without our label could be deleted")
 	}
 	// A label that the user has set does not keep the controller from its annotations, and it cannot add the one that is missing.
-	half := w.pvc("data")
-	half.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
-	w.must(w.client.Update(w.ctx, half))
+	half := edit(w, "data", func(claim *corev1.PersistentVolumeClaim) {
+		claim.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
+	})
 	annotate := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationRebound+`":"1"}}}`))
 	if err := controller.Patch(w.ctx, half, annotate); err != nil {
 		t.Errorf("annotating a claim with half of our label: %v", err)

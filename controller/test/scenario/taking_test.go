@@ -117,7 +117,7 @@ func TestNobodyGetsInDuringAPromotion(t *testing.T) {
 	w := newWorld(t)
 	data := w.replica("Direct", corev1.PersistentVolumeFilesystem)
 	w.fill(fileOf(data, corev1.PersistentVolumeFilesystem), 0, 2<<20)
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "500Ki" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Parameters["bandwidthLimit"] = "500Ki" })
 	w.eventually(30*time.Second, "the listener", func() bool {
 		return w.destinationReason(v1alpha1.ConditionSynchronizing) == v1alpha1.ReasonListening
 	})

@@ -34,9 +34,9 @@ func TestA02EveryTenSeconds(t *testing.T) {
 	w := newWorld(t)
 	w.small()
 	begin := time.Now()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/10 * * * * *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/10 * * * * *" })
 	time.Sleep(35 * time.Second)
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Paused = true })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Paused = true })
 	end := time.Now()
 	w.eventually(30*time.Second, "the end of the last sync", func() bool { return w.source("p").Status.ActiveSync == nil })
 	runs := w.sourceRuns("p")
@@ -46,7 +46,7 @@ func TestA02EveryTenSeconds(t *testing.T) {
 	for _, overlap := range nodeless.Overlaps(runs, nodeless.ByVolume) {
 		t.Errorf("two movers at once: %v and %v", overlap.First.Start, overlap.Second.Start)
 	}
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/5 * * * *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/5 * * * *" })
 	w.eventually(10*time.Second, "a tick at second 0", func() bool {
 		next := w.source("p").Status.NextSyncTime
 		return next != nil && next.Second() == 0 && next.Minute()%5 == 0
@@ -57,7 +57,7 @@ func TestA04OnDemandBesideASchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.small()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })
 	w.eventually(10*time.Second, "the next tick", func() bool { return w.source("p").Status.NextSyncTime != nil })
 	next := w.source("p").Status.NextSyncTime
 	w.demand("p", "a")
@@ -90,7 +90,7 @@ func TestA06Webhook(t *testing.T) {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "hook"}, StringData: map[string]string{"token": token}},
 		w.secretReader("hook"),
 	)
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Webhook = &v1alpha1.WebhookTrigger{TokenSecret: "hook"} })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Webhook = &v1alpha1.WebhookTrigger{TokenSecret: "hook"} })
 	w.eventually(10*time.Second, "readiness", func() bool {
 		return reason(w.source("p").Status.Conditions, v1alpha1.ConditionDependenciesReady) == v1alpha1.ReasonReady
 	})
@@ -145,7 +145,7 @@ func TestA08MissedTicksCollapse(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	w := newWorld(t, func(w *world) { w.clock = clock })
 	w.small()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/5 * * * *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "*/5 * * * *" })
 	w.eventually(10*time.Second, "the schedule to be known", func() bool { return w.source("p").Status.NextSyncTime != nil })
 	w.stop()
 	clock.SetTime(start.Add(26 * time.Minute)) // 10:27, five ticks later
@@ -170,7 +170,7 @@ func TestA09OnceADayAcrossDaylightSaving(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(start)
 	w := newWorld(t, func(w *world) { w.clock = clock })
 	w.small()
-	w.changeSource("p", func(s *v1alpha1.Source) {
+	edit(w, "p", func(s *v1alpha1.Source) {
 		s.Spec.Trigger.Schedule, s.Spec.Trigger.TimeZone = "0 3 * * *", "Europe/Berlin"
 	})
 	w.eventually(10*time.Second, "the schedule to be known", func() bool { return w.source("p").Status.NextSyncTime != nil })
@@ -195,7 +195,7 @@ func TestA09OnceADayAcrossDaylightSaving(t *testing.T) {
 // poke makes the controller look at a Source, as the passing of real time would.
 func (w *world) poke(name, value string) {
 	w.Helper()
-	w.changeSource(name, func(s *v1alpha1.Source) {
+	edit(w, name, func(s *v1alpha1.Source) {
 		if s.Annotations == nil {
 			s.Annotations = map[string]string{}
 		}
@@ -207,7 +207,7 @@ func TestA10InitialSync(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.small()
-	w.changeSource("p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })
+	edit(w, "p", func(s *v1alpha1.Source) { s.Spec.Trigger.Schedule = "0 0 1 1 *" })
 	w.never(4*time.Second, "a sync before the first tick", func() bool { return w.source("p").Status.ActiveSync != nil || len(w.sourceRuns("p")) > 0 })
 	s := w.source("p")
 	w.must(w.client.Delete(w.ctx, s))

@@ -27,7 +27,7 @@ func (w *world) refused(name, want string) (token string) {
 
 func (w *world) acknowledge(name, token string) {
 	w.Helper()
-	w.changeSource(name, func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
+	edit(w, name, func(s *v1alpha1.Source) { s.Spec.Acknowledge = []string{token} })
 }
 
 // A promotion that was a drill is undone: the other site receives again, what was written there goes, and what the
@@ -75,7 +75,7 @@ func TestPromotedSeparately(t *testing.T) {
 	w.served("p", "1")
 	w.served("q", "1")
 	promoteAnother := func(spec *v1alpha1.PromoteSpec) {
-		w.changeDestination("q", func(d *v1alpha1.Destination) { d.Spec.Promote = spec })
+		edit(w, "q", func(d *v1alpha1.Destination) { d.Spec.Promote = spec })
 	}
 	phase := func(want v1alpha1.DestinationPhase) {
 		w.eventually(60*time.Second, string(want), func() bool { return w.destination("q").Status.Phase == want })
@@ -126,7 +126,7 @@ func TestDemotionWithoutItsClaim(t *testing.T) {
 			w.write(filepath.Join(w.path(w.namespace, "db"), "of-the-application"), 1000)
 			w.removePVC("db", state)
 			if state == "terminating" {
-				defer w.unhold("db")
+				defer w.unpin("db")
 			}
 			w.demote()
 			w.listensOn(pvName)

@@ -162,10 +162,9 @@ func TestStagingGrowsWithTheSource(t *testing.T) {
 	w.write(filepath.Join(w.claim("data", "8Mi", corev1.PersistentVolumeFilesystem), "file"), 1000)
 	w.pair("p", "data", map[string]string{"copyMethod": "Direct"}, map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
 	w.demand("p", "1")
-	claim := &corev1.PersistentVolumeClaim{}
-	w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "data"}, claim))
-	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("24Mi")
-	w.must(w.client.Update(w.ctx, claim))
+	claim := edit(w, "data", func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("24Mi")
+	})
 	w.eventually(20*time.Second, "the source to grow", func() bool {
 		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(claim), claim))
 		return claim.Status.Capacity.Storage().Value() >= 24<<20
@@ -181,7 +180,7 @@ func TestStagingGrowsWithTheSource(t *testing.T) {
 		staging := w.destination("rigid").Status.Staging
 		return staging != nil && staging.Capacity != nil
 	})
-	w.changeDestination("rigid", func(d *v1alpha1.Destination) { d.Spec.Parameters["capacity"] = "24Mi" })
+	edit(w, "rigid", func(d *v1alpha1.Destination) { d.Spec.Parameters["capacity"] = "24Mi" })
 	w.eventually(20*time.Second, "InvalidParameter", func() bool {
 		return reason(w.destination("rigid").Status.Conditions, v1alpha1.ConditionAccepted) == v1alpha1.ReasonInvalidParameter
 	})
@@ -214,7 +213,7 @@ func TestDestinationCleansUp(t *testing.T) {
 	w.small()
 	w.demand("p", "1")
 	w.addDestination("kept", map[string]string{"copyMethod": "Direct", "capacity": "8Mi"})
-	w.changeDestination("kept", func(d *v1alpha1.Destination) { d.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
+	edit(w, "kept", func(d *v1alpha1.Destination) { d.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
 	w.staging("kept")
 	w.deleteAll()
 	for _, name := range []string{"p", "kept"} {

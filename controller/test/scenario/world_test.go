@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -232,23 +233,23 @@ func (w *world) destination(name string) *v1alpha1.Destination {
 	return object
 }
 
-// changeSource edits a Source as a user does.
-func (w *world) changeSource(name string, change func(*v1alpha1.Source)) {
+// edit changes an object of the world's namespace as a person with `kubectl edit` does: once more where somebody else wrote in
+// between. It gives the object as written.
+func edit[T any, P interface {
+	*T
+	client.Object
+}](w *world, name string, change func(P)) P {
 	w.Helper()
-	w.eventually(10*time.Second, "an edit of Source "+name, func() bool {
-		object := w.source(name)
+	var object P
+	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object = P(new(T))
+		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object); err != nil {
+			return err
+		}
 		change(object)
-		return w.client.Update(w.ctx, object) == nil
-	})
-}
-
-func (w *world) changeDestination(name string, change func(*v1alpha1.Destination)) {
-	w.Helper()
-	w.eventually(10*time.Second, "an edit of Destination "+name, func() bool {
-		object := w.destination(name)
-		change(object)
-		return w.client.Update(w.ctx, object) == nil
-	})
+		return w.client.Update(w.ctx, object)
+	}))
+	return object
 }
 
 // reason of a condition.
@@ -378,7 +379,7 @@ func (w *world) demand(name, value string) {
 
 func (w *world) ask(name, value string) {
 	w.Helper()
-	w.changeSource(name, func(s *v1alpha1.Source) { s.Spec.Trigger.OnDemand = value })
+	edit(w, name, func(s *v1alpha1.Source) { s.Spec.Trigger.OnDemand = value })
 }
 
 func (w *world) served(name, value string) {
