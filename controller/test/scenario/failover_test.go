@@ -80,6 +80,7 @@ func (w *world) sent(name string) int64 {
 // Site A fails, B takes over; A comes back with its claim present, being deleted or gone, and is re-synced from B without a
 // full copy; what A's old Source still sends is refused.
 func TestA26A27A50FailoverAndFailback(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"present", "terminating", "gone"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -333,6 +334,7 @@ func TestAdoptForeignVolume(t *testing.T) {
 // A volume that was a user's once is never deleted with a Destination: an adopted one stays, and one that is just being
 // taken back goes to its claim.
 func TestUsersVolumesStay(t *testing.T) {
+	t.Parallel()
 	gone := func(w *world) {
 		w.must(w.client.Delete(w.ctx, w.destination("p")))
 		w.eventually(60*time.Second, "the Destination's end", func() bool {

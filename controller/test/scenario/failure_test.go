@@ -105,6 +105,7 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 
 // A permanent failure stops: no retry, no tick; a condition, an event and a metric say so. A new request starts anew.
 func TestPermanentFailuresStop(t *testing.T) {
+	t.Parallel()
 	for _, code := range []int32{2, 11, 12, 20, 23, 30} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()

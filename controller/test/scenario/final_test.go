@@ -77,6 +77,7 @@ func (w *world) finalClaim() *corev1.PersistentVolumeClaim {
 
 // A volume that a pod uses, also one that is being deleted, or that is attached somewhere is not taken.
 func TestA28A29InUse(t *testing.T) {
+	t.Parallel()
 	for name, ends := range map[string]bool{"pod": false, "terminating pod": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,6 +277,7 @@ func (w *world) vaultObjects() (found int) {
 // The same two edits move a volume whose claim is there, is being deleted, or is gone, with the same end; promotion waits
 // for the final sync that it names (A40), and one edit is all that the final sync needs (A39).
 func TestA36A39A40A45Relocation(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"present", "terminating", "gone"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -319,6 +321,7 @@ func TestA36A39A40A45Relocation(t *testing.T) {
 
 // A final sync that is called off, wherever it stands, leaves the claim bound as before, and the schedule resumes.
 func TestA46CalledOff(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{v1alpha1.ReasonInUse, v1alpha1.ReasonFencing, v1alpha1.ReasonSyncing} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
@@ -352,6 +355,7 @@ func TestA46CalledOff(t *testing.T) {
 // The original policy comes back with the end of the Source, and so the end of the application reclaims its volume; a
 // volume that was retained before stays so.
 func TestA47OriginalPolicy(t *testing.T) {
+	t.Parallel()
 	for _, original := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
 		t.Run(string(original), func(t *testing.T) {
 			t.Parallel()

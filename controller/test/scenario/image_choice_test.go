@@ -32,6 +32,7 @@ func (w *world) copyOf(volume string, mode corev1.PersistentVolumeMode) string {
 
 // An older image that is named is promoted with what it held then, and not with what arrived since.
 func TestOlderImageIsPromoted(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"Snapshot", "Clone"} {
 		for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 			t.Run(method+string(mode), func(t *testing.T) {
@@ -73,6 +74,7 @@ func TestOlderImageIsPromoted(t *testing.T) {
 
 // A volume of a class that waits for a first pod is promoted without one, to a claim that waits and to one that is made.
 func TestPromotionWithLateBinding(t *testing.T) {
+	t.Parallel()
 	for _, waits := range []bool{true, false} {
 		t.Run(map[bool]string{true: "pending", false: "none"}[waits], func(t *testing.T) {
 			t.Parallel()

@@ -432,6 +432,7 @@ const everyWrite = "VOLFERRY_EVERY_WRITE"
 
 // Within each procedure the resource is deleted after the k-th write, for each k, or for every third one.
 func TestDeletedAfterEachWrite(t *testing.T) {
+	t.Parallel()
 	step := 3
 	if os.Getenv(everyWrite) != "" {
 		step = 1

@@ -226,6 +226,7 @@ func (w *world) volumeOf(claim string) string {
 func TestFailoverKilledAfterEachWrite(t *testing.T) { killEach(t, procedures) }
 
 func killEach(t *testing.T, procedures map[string]procedure) {
+	t.Parallel()
 	for name, procedure := range procedures {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

@@ -100,6 +100,7 @@ func (w *world) startKilled(last lastWrite) (stop func(), k *killer) {
 // The same two resources, from nothing to the end of their first sync, with the controller killed after its k-th write and
 // started again, for each k: all end in the same state. Each copy method is such a series.
 func TestKilledAfterEachWrite(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"Snapshot", "Clone", "Direct"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()

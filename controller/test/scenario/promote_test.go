@@ -125,6 +125,7 @@ func fileOf(volume string, mode corev1.PersistentVolumeMode) string {
 
 // A promotion gives the received data to a claim of the user's, who may use it like any other, and ends the listener.
 func TestA18Promotion(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"Snapshot", "Clone", "Direct"} {
 		for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 			t.Run(method+string(mode), func(t *testing.T) {
@@ -182,6 +183,7 @@ func (w *world) cutTransfer(method string, further ...string) string {
 // Half a transfer is never promoted: where the staging volume is the image it is refused, and the next complete transfer
 // is promoted; where there is an older image that one is.
 func TestA19CutTransfer(t *testing.T) {
+	t.Parallel()
 	t.Run("Direct", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -245,6 +247,7 @@ func TestA19CutTransfer(t *testing.T) {
 
 // A Source that missed the promotion is told so and writes nothing.
 func TestA22StaleSource(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

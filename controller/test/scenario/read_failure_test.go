@@ -50,6 +50,7 @@ func newUnreadableWorld(t *testing.T, kind string, settle time.Duration) (w *wor
 
 // Where it cannot be read whether a volume is used, it is: it is not taken, and one that was just taken goes back.
 func TestUnreadableMeansInUse(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"pods", "volumeattachments"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -115,6 +115,7 @@ func TestPromotedSeparately(t *testing.T) {
 
 // The claim of what was promoted is gone, or being deleted: its volume receives again all the same.
 func TestDemotionWithoutItsClaim(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"gone", "terminating"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()

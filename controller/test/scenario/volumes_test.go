@@ -23,6 +23,7 @@ import (
 // A17 is shown beside each way to keep a point in time, on both ends: what arrives is complete, and while it does the
 // user's namespace shows no claim and no snapshot of the replica.
 func TestA17ReplicaIsHidden(t *testing.T) {
+	t.Parallel()
 	for _, method := range []string{"Snapshot", "Clone", "Direct"} {
 		for _, mode := range []corev1.PersistentVolumeMode{corev1.PersistentVolumeFilesystem, corev1.PersistentVolumeBlock} {
 			t.Run(method+string(mode), func(t *testing.T) {

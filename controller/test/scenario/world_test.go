@@ -171,6 +171,10 @@ func (w *world) create(objects ...client.Object) {
 	}
 }
 
+// lookEvery is a compromise: asking every 50 ms whether something has come about took a quarter of the API server's time, which
+// is what these tests wait for most.
+const lookEvery = 100 * time.Millisecond
+
 // eventually waits until a condition holds.
 func (w *world) eventually(patience time.Duration, what string, holds func() bool) {
 	w.Helper()
@@ -179,14 +183,14 @@ func (w *world) eventually(patience time.Duration, what string, holds func() boo
 		if time.Now().After(deadline) {
 			w.Fatalf("after %v still waiting for: %s\n%s", patience, what, w.describe())
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(lookEvery)
 	}
 }
 
 // never checks that a condition does not come to hold.
 func (w *world) never(while time.Duration, what string, holds func() bool) {
 	w.Helper()
-	for end := time.Now().Add(while); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(while); time.Now().Before(end); time.Sleep(lookEvery) {
 		if holds() {
 			w.Fatalf("this must not happen: %s\n%s", what, w.describe())
 		}
