@@ -4,6 +4,10 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/check.h"
 
@@ -35,6 +39,25 @@ void encode_header(const FrameHeader& header, base::MutBytes out) {
   put(out, 12, header.checksum);
 }
 
+namespace {
+
+// Greetings of programs that a peer may run by mistake; none has the lengths of a frame. VolSync's
+// own mover bears the same key as the one that takes its place.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kGreetings = {
+    {{"@RSYNCD:", "rsync"}, {"BSNC0002", "diskrsync"}}};
+
+Status no_stranger(base::Bytes header) {
+  for (const auto& [greeting, program] : kGreetings) {
+    if (!std::equal(greeting.begin(), greeting.end(), header.begin())) continue;
+    return fail_with(Code::kProtocol, "the peer speaks " + std::string(program) +
+                                          " and not volferry's protocol; where it is VolSync's "
+                                          "own mover, give both ends volferry's image");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<FrameHeader> decode_header(base::Bytes bytes, std::size_t max_head) {
   base::ByteReader in(bytes);
   FrameHeader header;
@@ -45,6 +68,8 @@ Result<FrameHeader> decode_header(base::Bytes bytes, std::size_t max_head) {
   header.body_length = in.u32();
   header.checksum = in.u32();
   if (!in.ok()) return fail_with(Code::kProtocol, "frame header cut short");
+  const bool fits = header.head_length <= max_head && header.body_length <= kMaxBody;
+  if (!fits) VF_TRY(no_stranger(bytes));
   if (header.head_length > max_head) {
     return fail_with(Code::kProtocol, "frame head of " + std::to_string(header.head_length) +
                                           " bytes, at most " + std::to_string(max_head));

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace volferry::wire {
 namespace {
@@ -47,6 +50,18 @@ TEST(Frame, LengthsPastTheLimitsAreRefused) {
   encode_header({1, 0, 0, 0, kMaxBody + 1, 0}, bytes);
   EXPECT_FALSE(decode_header(bytes, kMaxHead));
   EXPECT_FALSE(decode_header(base::Bytes(bytes).first(15), kMaxHead));
+}
+
+TEST(Frame, OtherProgramsAreNamed) {
+  const auto refused = [](std::string_view greeting) {
+    const std::vector<std::uint8_t> bytes(greeting.begin(), greeting.end());
+    const auto header = decode_header(bytes, kMaxHelloHead);
+    EXPECT_FALSE(header) << greeting;
+    return header ? std::string() : header.error().message();
+  };
+  EXPECT_NE(refused("@RSYNCD: 31.0 sh").find("the peer speaks rsync and"), std::string::npos);
+  EXPECT_NE(refused("BSNC000201234567").find("the peer speaks diskrsync and"), std::string::npos);
+  EXPECT_EQ(refused("GET / HTTP/1.1\r\n").find("VolSync"), std::string::npos);
 }
 
 TEST(Frame, ChargeCountsAWholeSlotForLargeBodies) {
