@@ -59,6 +59,8 @@ struct ServeOptions {
   // A push must be one of the whole volume: no sub-path, and no dry run, whose success would be
   // taken for a transfer's.
   bool whole_pushes = false;
+  // A push of a tree leaves owner, mode, times and attributes of its root as they are.
+  bool keep_root = false;
   bool confine = true;  // Landlock, where the kernel has it
   SyncOptions limits;   // threads, memory, io, direct, durable, timeout, identity, bandwidth
 };

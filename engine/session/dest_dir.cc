@@ -47,7 +47,7 @@ void DirKeeper::finish(const DestDirPtr& dir) {
   if (!meta) return tally_.item_error(dir->path, meta.error());
   auto present = installer_.read((*fd)->get(), "", *meta);
   if (!present) return tally_.item_error(dir->path, present.error());
-  present->fixed = dir->parent == nullptr && !installer_.may_change(*meta);
+  present->fixed = dir->parent == nullptr && installer_.keeps_root(*meta);
   wire::EntryMeta want = dir->want;
   if (!options_.perms) {
     const std::lock_guard lock(mutex_);

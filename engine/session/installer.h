@@ -31,10 +31,7 @@ struct MetaDiff {
 struct Present {
   io::Metadata meta;
   io::XattrList xattrs;
-  // Its attributes are left as they are: the root of a volume that belongs to somebody else, such
-  // as one that a container runtime has given to the process's group. The content is ours all the
-  // same.
-  bool fixed = false;
+  bool fixed = false;  // its attributes are left as they are
 };
 
 class Installer {
@@ -52,6 +49,12 @@ class Installer {
   void count_owner(const wire::EntryMeta& want, const io::Metadata& have);
   // Whether mode and times of such an item may be set; see chmod(2).
   bool may_change(const io::Metadata& meta) const;
+  // Whether the attributes of the volume's root stay: as asked for, or since it belongs to somebody
+  // else, such as one that a container runtime has given to the process's group. The content is
+  // ours all the same.
+  bool keeps_root(const io::Metadata& meta) const {
+    return options_.keep_root || !may_change(meta);
+  }
   bool can_chown() const { return can_chown_; }
   bool can_override() const { return can_override_; }
   std::uint16_t new_mode(

@@ -135,7 +135,7 @@ void Merger::open_directory(const wire::DirList& list, const DestDirPtr& parent)
   if (parent == nullptr) parts_.keeper.widen(dir, (*fd)->get(), "", *meta);
   auto present = parts_.installer.read((*fd)->get(), "", old.value_or(*meta));
   if (!present) return failed(present.error());
-  present->fixed = parent == nullptr && !parts_.installer.may_change(present->meta);
+  present->fixed = parent == nullptr && parts_.installer.keeps_root(present->meta);
   dir->default_acl = std::ranges::any_of(
       present->xattrs, [](const io::Xattr& attr) { return attr.name == io::kAclDefault; });
   const MetaDiff diff = parts_.installer.compare(list.meta, *present);

@@ -76,6 +76,7 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
       VolumeOptions options = volume_options(start);
       options.durable = options.durable && serve.limits.durable;
       options.checksum |= trust == PeerTrust::kContentOnly;
+      options.keep_root = serve.keep_root;
       const bool push = start.direction == wire::Direction::kPush;
       Volume volume;
       if (!push || options.verify_only) {

@@ -27,6 +27,7 @@ struct VolumeOptions {
   bool verify_only = false;
   bool verify_after = false;
   bool durable = true;
+  bool keep_root = false;  // the root's own attributes stay; this end's affair alone
   io::XattrPolicy xattrs;
   Filter filter;
 
