@@ -289,6 +289,12 @@ Status check_identity(std::string_view identity) {
   return {};
 }
 
+Result<mover::Role> role_of(const std::vector<std::string>& words, const CommandLine& line) {
+  if (words == std::vector<std::string>{"source"}) return mover::Role::kSource;
+  if (words == std::vector<std::string>{"destination"}) return mover::Role::kDestination;
+  return line.usage_error("one role is needed: source or destination");
+}
+
 }  // namespace
 
 Parsed<MoverArguments> parse_mover(const std::vector<std::string>& arguments) {
@@ -319,10 +325,28 @@ Parsed<MoverArguments> parse_mover(const std::vector<std::string>& arguments) {
       "[::]:9100)");
   const auto parsed = line.parse(arguments);
   if (parsed && !parsed->has_value()) {
-    const bool source = words == std::vector<std::string>{"source"};
-    if (!source && words != std::vector<std::string>{"destination"})
-      return line.usage_error("one role is needed: source or destination");
-    result.role = source ? mover::Role::kSource : mover::Role::kDestination;
+    VF_ASSIGN(result.role, role_of(words, line));
+  }
+  return finish(parsed, result);
+}
+
+Parsed<MoverArguments> parse_volsync(const std::vector<std::string>& arguments) {
+  CommandLine line(
+      {.name = "volsync",
+       .synopsis = "source|destination",
+       .description =
+           "The mover as VolSync's operator runs its rsync-tls mover: started by "
+           "/mover-rsync-tls/client.sh and server.sh of the image, settings from the environment "
+           "that the operator gives; docs/volsync.md lists them. Both ends have to be volferry.",
+       .epilog = "Example:\n"
+                 "  DESTINATION_ADDRESS=replica.example PRIVILEGED_MOVER=0 volferry volsync "
+                 "source\n"});
+  MoverArguments result;
+  std::vector<std::string> words;
+  line.endpoints(words);
+  const auto parsed = line.parse(arguments);
+  if (parsed && !parsed->has_value()) {
+    VF_ASSIGN(result.role, role_of(words, line));
   }
   return finish(parsed, result);
 }
@@ -396,6 +420,7 @@ constexpr CommandRow kCommands[] = {
     {"sync", "make one volume identical to another"},
     {"serve", "serve a volume to clients over TLS, or over ssh with --stdio"},
     {"mover", "one transfer for a Kubernetes Job, settings from the environment"},
+    {"volsync", "the same in place of VolSync's rsync-tls mover"},
     {"verify", "compare two volumes completely"},
     {"bench", "measure this machine"},
     {"keygen", "make a pre-shared key"},

@@ -97,6 +97,7 @@ Parsed<SyncArguments> parse_sync(const std::vector<std::string>& arguments);
 Parsed<SyncArguments> parse_verify(const std::vector<std::string>& arguments);
 Parsed<ServeArguments> parse_serve(const std::vector<std::string>& arguments);
 Parsed<MoverArguments> parse_mover(const std::vector<std::string>& arguments);
+Parsed<MoverArguments> parse_volsync(const std::vector<std::string>& arguments);
 Parsed<KeygenArguments> parse_keygen(const std::vector<std::string>& arguments);
 Parsed<BenchArguments> parse_bench(const std::vector<std::string>& arguments);
 Parsed<VersionArguments> parse_version(const std::vector<std::string>& arguments);

@@ -17,6 +17,7 @@ int sync_command(const CommandArguments& arguments, Console& console);
 int verify_command(const CommandArguments& arguments, Console& console);
 int serve_command(const CommandArguments& arguments, Console& console);
 int mover_command(const CommandArguments& arguments, Console& console);
+int volsync_command(const CommandArguments& arguments, Console& console);
 int keygen_command(const CommandArguments& arguments, Console& console);
 int bench_command(const CommandArguments& arguments, Console& console);
 int version_command(const CommandArguments& arguments, Console& console);

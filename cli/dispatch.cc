@@ -16,9 +16,9 @@ struct CommandEntry {
   int (*run)(const CommandArguments&, Console&);
 };
 constexpr CommandEntry kEntries[] = {
-    {"sync", sync_command},       {"serve", serve_command},       {"mover", mover_command},
-    {"verify", verify_command},   {"bench", bench_command},       {"keygen", keygen_command},
-    {"version", version_command}, {"--version", version_command},
+    {"sync", sync_command},       {"serve", serve_command},     {"mover", mover_command},
+    {"volsync", volsync_command}, {"verify", verify_command},   {"bench", bench_command},
+    {"keygen", keygen_command},   {"version", version_command}, {"--version", version_command},
 };
 
 int print_main_help(Console& console) {

@@ -18,6 +18,7 @@ inline constexpr std::size_t kMaxMessage = 512;
 
 struct Outcome {
   Role role = Role::kSource;
+  VolumeMode volume_mode = VolumeMode::kFilesystem;
   Summary summary;
   // Of the transfer that this is the outcome of.
   std::uint64_t seq = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <mutex>
+#include <optional>
 
 #include "cli/mover/run.h"
 #include "cli/output.h"
@@ -13,10 +15,11 @@ namespace volferry::cli::mover {
 namespace {
 
 // A session that came to its end: all, or all but the items that were named.
-bool completed(const Summary& summary) {
+bool completed(const Summary& summary, bool whole_only) {
   const int code = summary.exit_code();
-  return code == 0 || code == exit_code(Code::kItemFailed) ||
-         code == exit_code(Code::kSourceChanged);
+  const bool partial =
+      code == exit_code(Code::kItemFailed) || code == exit_code(Code::kSourceChanged);
+  return code == 0 || (partial && !whole_only);
 }
 
 // Ends whose reason is the volume here, so that the next source would meet it too. A refusal that
@@ -35,10 +38,32 @@ ServeOptions serve_options(const RunParts& parts) {
   options.once = true;  // one after the other
   options.whole_pushes = true;
   options.confine = false;  // the whole process is
+  options.keep_root = parts.settings.keep_root;
   options.limits = parts.settings.options;
   options.limits.check_peer = peer_check(parts);
   return options;
 }
+
+// The peer that ended the waiting. Thread-safe.
+class Stranger {
+ public:
+  void stop_at(const Error& error, StopFlag& stop) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = error;
+    }
+    int running = 0;
+    stop.compare_exchange_strong(running, exit_code(error.code));
+  }
+  std::optional<Error> error() const {
+    const std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+};
 
 // A destination that is just ending elsewhere may still write here; a source that met it would take
 // that for a fault that stays.
@@ -65,7 +90,11 @@ Summary run_destination(const RunParts& parts,
   server_options.listen_host = parts.settings.listen.host;
   server_options.port = parts.settings.listen.port;
   server_options.psk = parts.keys;
-  server_options.incompatible = [&parts](const Error& error) { parts.live.refuse(error); };
+  Stranger stranger;
+  server_options.incompatible = [&](const Error& error) {
+    parts.live.refuse(error);
+    if (parts.settings.stop_at_stranger) stranger.stop_at(error, parts.stop);
+  };
   auto service = start_service(std::move(server_options), parts.settings.options, parts.logger);
   if (!service) return failed_summary(service.error());
   listening(service->server->address());
@@ -78,7 +107,11 @@ Summary run_destination(const RunParts& parts,
     parts.live.end_session();
     last.elapsed_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (completed(last) || own_fault(last)) return last;
+    if (completed(last, parts.settings.whole_only) || own_fault(last)) return last;
+    if (auto met = stranger.error()) {
+      last.fatal = *std::move(met);
+      return last;
+    }
     if (const int stop = parts.stop.load(); stop != 0) {
       const Code why =
           stop == exit_code(Code::kInterrupted) ? Code::kInterrupted : Code::kTerminated;

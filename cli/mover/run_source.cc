@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "cli/mover/result.h"
 #include "cli/mover/run.h"
 
 namespace volferry::cli::mover {
@@ -35,9 +40,16 @@ TlsEndpoint endpoint(const RunParts& parts) {
   return endpoint;
 }
 
-}  // namespace
+Summary stopped(const RunParts& parts, Summary last, std::string_view while_doing) {
+  const std::string why = last.fatal ? last.fatal->message() : "some items failed";
+  const Code code =
+      parts.stop.load() == exit_code(Code::kInterrupted) ? Code::kInterrupted : Code::kTerminated;
+  last.fatal = Error{code, 0, fmt::format("stopped while {}; the last try: {}", while_doing, why)};
+  return last;
+}
 
-Summary run_source(const RunParts& parts) {
+// One run, after it was connected to at last.
+Summary run_once(const RunParts& parts) {
   const Endpoint source = LocalEndpoint{parts.volume};
   const Endpoint destination = endpoint(parts);
   SyncOptions options = parts.settings.options;
@@ -60,13 +72,31 @@ Summary run_source(const RunParts& parts) {
     parts.logger.log(why == told ? base::LogLevel::kDebug : base::LogLevel::kWarn,
                      "not connected yet, trying again: " + why);
     told = why;
-    if (!pause_for(pause, parts.stop)) {
-      const Code code = parts.stop.load() == exit_code(Code::kInterrupted) ? Code::kInterrupted
-                                                                           : Code::kTerminated;
-      summary.fatal = Error{code, 0, "stopped while connecting; the last try: " + why};
-      return summary;
-    }
+    if (!pause_for(pause, parts.stop)) return stopped(parts, std::move(summary), "connecting");
   }
+}
+
+// Whether a run like this one might end better.
+bool unfinished(const RunParts& parts, int code) {
+  if (code == exit_code(Code::kSourceChanged)) return parts.settings.whole_only;
+  return parts.stop.load() == 0 && may_retry(code);
+}
+
+}  // namespace
+
+Summary run_source(const RunParts& parts) {
+  Summary summary = run_once(parts);
+  for (const std::chrono::seconds pause : parts.settings.pauses) {
+    const int code = summary.exit_code();
+    if (!unfinished(parts, code)) break;
+    parts.logger.log(
+        base::LogLevel::kWarn,
+        fmt::format("not complete, exit code {}: once more in {} s{}{}", code, pause.count(),
+                    summary.fatal ? ": " : "", summary.fatal ? summary.fatal->message() : ""));
+    if (!pause_for(pause, parts.stop)) return stopped(parts, std::move(summary), "waiting");
+    summary = run_once(parts);
+  }
+  return summary;
 }
 
 }  // namespace volferry::cli::mover

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/endpoint.h"
 
@@ -43,6 +44,15 @@ struct Settings {
   // which the first connection has to succeed, all tries together.
   SyncOptions options;
   std::chrono::milliseconds sync_timeout{0};  // 0: none
+
+  // A source starts anew after each of these, where its run did not complete and another one might.
+  std::vector<std::chrono::seconds> pauses;
+  // Only a transfer of everything completes: not one with items that failed or changed.
+  bool whole_only = false;
+  // A destination ends where a peer bears its key and speaks another protocol.
+  bool stop_at_stranger = false;
+  // A destination leaves the attributes of the volume's root as they are.
+  bool keep_root = false;
 
   std::optional<ListenAddress> metrics = ListenAddress{.host = "", .port = kMetricsPort};
   base::LogLevel log_level = base::LogLevel::kInfo;
