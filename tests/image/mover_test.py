@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller's mover in the image: users, capabilities, volumes, and what a seccomp profile says of io_uring."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from pods import DISK_GROUP, ImageCase, need_image  # noqa: E402
+
+from support import trees  # noqa: E402
+
+MIB = trees.MIB
+FOUR = ["DAC_OVERRIDE", "CHOWN", "FOWNER", "SETGID"]
+
+
+class Movers(ImageCase):
+    def setUp(self):
+        super().setUp()
+        need_image(self)
+
+    def mover(self, role: str, words: list[str], user: int, groups: list[int], caps: list[str], seccomp: str):
+        keys = self.secret({"id": "pair", "psk": self.key}, user or None)
+        words = [*words, "--user", f"{user}:{user}", "--volume", f"{keys}:/keys", *self.seccomp(seccomp)]
+        for name in caps:
+            words += ["--cap-add", name]
+        for group in groups:
+            words += ["--group-add", str(group)]
+        if role == "source":
+            words += ["--env", f"VOLFERRY_ADDRESS={self.DESTINATION}"]
+        # As the controller's Jobs name it.
+        return self.run_pod(role, ["--entrypoint", json.dumps(["volferry", "mover", role]), *words])
+
+    def transfer(self, source: list[str], destination: list[str], user: int, groups=(), caps=(), seccomp="default"):
+        """Both ends to their good end; the source's events."""
+        far = self.mover("destination", destination, user, list(groups), list(caps), seccomp)
+        near = self.mover("source", source, user, list(groups), list(caps), seccomp)
+        self.assertEqual(0, near.wait(), near.logs())
+        self.assertEqual(0, far.wait(), far.logs())
+        ends = []
+        for pod in (near, far):
+            events = [json.loads(line) for line in pod.stdout().splitlines()]
+            self.assertEqual("ok", events[-1]["result"])
+            ends.append(next(event for event in events if event["event"] == "summary"))
+        return ends
+
+    def trees(self, group: int | None) -> tuple[str, str]:
+        source, destination = self.volume("one", group), self.volume("two", group)
+        trees.small_tree(os.path.join(source, "files"))
+        trees.write_random(os.path.join(source, "large"), 8 * MIB, seed=1)
+        os.symlink("/nowhere", os.path.join(source, "link"))
+        self.give(source, group)
+        return source, destination
+
+    def test_tree_for_each_profile(self):
+        for name, backend in (("default", "threads"), ("EPERM", "threads"), ("io_uring allowed", "uring")):
+            with self.subTest(name):
+                source, destination = self.trees(10001)
+                for end in self.transfer(
+                    ["--volume", f"{source}:/data:ro"], ["--volume", f"{destination}:/data"], 10001, seccomp=name
+                ):
+                    self.assertEqual(backend, end["io"])
+                self.assert_same(source, destination, ignore={"owner", "mode", "mtime"}, except_paths=(b".", b"lost+found"))
+                self.doCleanups()
+                self.setUp()
+
+    def test_tree_as_root_with_four_capabilities(self):
+        source, destination = self.trees(None)
+        os.chown(os.path.join(source, "large"), 1001, 1002)
+        os.chmod(os.path.join(source, "large"), 0o600)
+        self.transfer(["--volume", f"{source}:/data:ro"], ["--volume", f"{destination}:/data"], 0, caps=FOUR)
+        self.assert_same(source, destination)
+
+    def test_device(self):
+        for user, groups in ((10001, [DISK_GROUP]), (0, [])):
+            with self.subTest(user=user):
+                source, destination = self.device(f"one{user}", 16 * MIB), self.device(f"two{user}", 16 * MIB)
+                trees.overwrite(source, 3 * MIB, trees.random_bytes(MIB, seed=2))
+                self.transfer(
+                    ["--device", f"{source}:/dev/block:r"], ["--device", f"{destination}:/dev/block"], user, groups
+                )
+                with open(source, "rb") as one, open(destination, "rb") as two:
+                    self.assertEqual(one.read(), two.read())
+
