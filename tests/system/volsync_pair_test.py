@@ -8,7 +8,7 @@ import socket
 import stat
 import subprocess
 
-from support import blockdev, trees
+from support import blockdev, seccomp, trees
 from support.mover import free_port
 from support.volsync import KEPT, KEPT_OF_FAILURES, VolsyncCase
 from support.wait import wait_until
@@ -180,6 +180,13 @@ class Pair(VolsyncCase):
         self.end(near)
         self.end(far)
         self.assert_same(except_paths=(b".",))
+
+    def test_machine_without_ipv6(self):
+        trees.small_tree(self.src)
+        far = self.server(preexec=seccomp.refuse_ipv6(), VOLFERRY_LISTEN="[::]:0")
+        self.assertIn(b"listening on 0.0.0.0:", far.stdout_bytes())
+        self.end(self.client(far.port))
+        self.end(far)
 
     def test_missing_address(self):
         run = self.end(self.client(DESTINATION_ADDRESS=""), 2)

@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,18 +113,60 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	if err := yaml.Unmarshal(text, &rules); err != nil || len(rules.Groups) != 1 || len(rules.Groups[0].Rules) < 5 {
 		t.Fatalf("%+v, %v", rules, err)
 	}
-	known := registered()
 	for _, rule := range rules.Groups[0].Rules {
-		used := regexp.MustCompile(`volferry_\w+`).FindAllString(rule.Expr, -1)
-		if len(used) == 0 {
-			t.Errorf("%s uses no metric", rule.Alert)
-		}
-		for _, metric := range used {
-			if !known[metric] {
-				t.Errorf("%s uses %s, which does not exist", rule.Alert, metric)
-			}
+		metricsExist(t, rule.Alert, rule.Expr)
+	}
+}
+
+// A panel on one would stay empty.
+func TestDashboardUsesExistingMetrics(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "grafana/volferry.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
 		}
 	}
+	if err := json.Unmarshal(text, &board); err != nil || len(board.Panels) < 5 {
+		t.Fatalf("%+v, %v", board, err)
+	}
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			metricsExist(t, panel.Title, target.Expr)
+		}
+	}
+}
+
+// metricsExist checks that an expression uses metrics, and only those that the controller or the mover has.
+func metricsExist(t *testing.T, what, expression string) {
+	t.Helper()
+	used := regexp.MustCompile(`volferry_\w+`).FindAllString(expression, -1)
+	if len(used) == 0 {
+		t.Errorf("%s uses no metric", what)
+	}
+	known := registered()
+	for _, name := range used {
+		if !known[strings.TrimSuffix(name, "_bucket")] && !moverMetrics(t)[name] {
+			t.Errorf("%s uses %s, which does not exist", what, name)
+		}
+	}
+}
+
+// moverMetrics are those of the mover's contract.
+func moverMetrics(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "../docs/mover.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, name := range regexp.MustCompile(`volferry_mover_\w+`).FindAllString(string(text), -1) {
+		known[name] = true
+	}
+	return known
 }
 
 // registered are the names of our metrics, with or without samples.

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A seccomp filter that refuses io_uring as container runtimes do, to be set between fork and
-exec.
+"""Seccomp filters that refuse io_uring as container runtimes do, or IPv6, to be set between fork
+and exec.
 """
 
 import ctypes
 import errno
 import platform
+import socket
 import struct
 import unittest
 
 _IO_URING_SETUP = 425  # the same number on every architecture
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _MODE_FILTER = 22, 38, 2
+# Offsets in struct seccomp_data.
+_NUMBER, _FIRST_ARGUMENT = 0, 16
 _LOAD_WORD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
 _ALLOW, _ERRNO, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 REFUSALS = {"EPERM": _ERRNO | errno.EPERM, "ENOSYS": _ERRNO | errno.ENOSYS, "kill": _KILL_PROCESS}
@@ -18,15 +21,34 @@ REFUSALS = {"EPERM": _ERRNO | errno.EPERM, "ENOSYS": _ERRNO | errno.ENOSYS, "kil
 
 def refuse_io_uring(refusal: str):
     """Returns a preexec function. `refusal` is a key of REFUSALS."""
+    return _filter(
+        [
+            (_LOAD_WORD, 0, 0, _NUMBER),
+            (_JUMP_EQUAL, 0, 1, _IO_URING_SETUP),
+            (_RETURN, 0, 0, REFUSALS[refusal]),
+        ]
+    )
+
+
+def refuse_ipv6():
+    """As on a machine whose kernel has no IPv6: no socket of that family."""
+    return _filter(
+        [
+            (_LOAD_WORD, 0, 0, _NUMBER),
+            (_JUMP_EQUAL, 0, 3, {"x86_64": 41, "aarch64": 198}.get(platform.machine(), 0)),  # socket(2)
+            (_LOAD_WORD, 0, 0, _FIRST_ARGUMENT),
+            (_JUMP_EQUAL, 0, 1, socket.AF_INET6),
+            (_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
+        ]
+    )
+
+
+def _filter(steps: list):
+    """A preexec function that sets the steps, and allows what falls through them."""
     if platform.machine() not in ("x86_64", "aarch64"):
         raise unittest.SkipTest("the filter is written for x86_64 and aarch64")
     libc = ctypes.CDLL(None, use_errno=True)
-    steps = [
-        (_LOAD_WORD, 0, 0, 0),  # the system call's number
-        (_JUMP_EQUAL, 0, 1, _IO_URING_SETUP),
-        (_RETURN, 0, 0, REFUSALS[refusal]),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+    steps = [*steps, (_RETURN, 0, 0, _ALLOW)]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
 
     class Program(ctypes.Structure):

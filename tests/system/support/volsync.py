@@ -41,10 +41,10 @@ class VolsyncCase(ScratchCase):
         } | environment
         return self.start("volsync", role, env={k: str(v) for k, v in settings.items()}, **options)
 
-    def server(self, volume: str | None = None, /, prefix=(), **environment):
+    def server(self, volume: str | None = None, /, prefix=(), preexec=None, **environment):
         """Waits until it listens; `port` is where."""
         settings = {"VOLFERRY_VOLUME": volume or self.dst, "VOLFERRY_LISTEN": "127.0.0.1:0"}
-        process = self._mover("destination", settings | environment, prefix=prefix)
+        process = self._mover("destination", settings | environment, prefix=prefix, preexec=preexec)
         found: list = []
 
         def seen() -> bool:
