@@ -141,7 +141,7 @@ void add_limits(CommandLine& line, SyncOptions& options) {
       },
       "bytes a second over all streams, such as 50M or 1.5Gi; 0: no limit (default)");
   line.value("--streams", "N", convert.streams,
-             "connections (default: chosen by the round-trip time)");
+             "connections (default: 1, and 2 once there is much to move)");
   line.value("--threads", "N", convert.threads, "worker threads (default: one a core, at most 8)");
   line.value("--memory", "SIZE", convert.memory,
              "bound on buffers and tables of this process (default 512Mi), whatever the volume's "

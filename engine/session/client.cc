@@ -12,6 +12,7 @@
 #include "engine/base/random.h"
 #include "engine/session/local_sync.h"
 #include "engine/session/remote_session.h"
+#include "engine/session/sizes.h"
 #include "engine/sync.h"
 
 namespace volferry {
@@ -113,6 +114,7 @@ Summary attempt(const Remote& remote, const SyncOptions& sync_options, bool veri
     channel_options.data_credit = runtime.data_credit;
     channel_options.receive_pool = runtime.receive_pool.get();
     channel_options.streams = std::max(1u, sync_options.streams);
+    channel_options.busy_streams = sync_options.streams == 0 ? kBusyStreams : 0;
     channel_options.bandwidth_limit = sync_options.bandwidth_limit;
     channel_options.idle_timeout = sync_options.timeout;
     channel_options.connect_timeout = sync_options.connect_timeout;

@@ -222,20 +222,21 @@ Status InFile::write_range(Worker& worker, const wire::RangeData& data, base::Bu
   }
   const int fd = target_.out.get();
   const bool whole = data.ops.size() == 1 && data.ops[0].kind == wire::OpKind::kLiteral;
-  if (whole && target_.direct_out && content.size() == kRange && content.slot() >= 0) {
+  const bool aligned = content.size() == kRange && content.slot() >= 0;
+  if (whole && aligned && parts_.targets.writes_directly(target_)) {
     {
       const std::lock_guard lock(mutex_);
       ++busy_;
     }
-    worker.write_later(target_.direct_out.get(), offset, std::move(content), 0, kRange,
-                       [self = shared_from_this(), range = data.range](Status written) {
-                         if (written) {
-                           self->settle(range, 1);
-                         } else {
-                           self->fail(written.error());
-                         }
-                         self->leave();
-                       });
+    parts_.targets.write_direct(worker, target_, offset, std::move(content), kRange,
+                                [self = shared_from_this(), range = data.range](Status written) {
+                                  if (written) {
+                                    self->settle(range, 1);
+                                  } else {
+                                    self->fail(written.error());
+                                  }
+                                  self->leave();
+                                });
     return {};
   }
   std::uint64_t at = 0;

@@ -19,7 +19,8 @@ Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions
       options_(options),
       tally_(tally),
       installer_(options, tally),
-      remover_(options, tally, installer_.can_override()) {
+      remover_(options, tally, installer_.can_override()),
+      pace_(options.durable) {
   const bool image = source != wire::RootKind::kDirectory;
   root_missing_ = !image && destination.kind == wire::RootKind::kMissing;
   const int root = image || root_missing_ ? destination.parent.get() : destination.fd.get();
@@ -29,10 +30,8 @@ Landing::Landing(Volume& destination, wire::RootKind source, const VolumeOptions
     image_ = Merger::Image{destination.name, destination.kind == wire::RootKind::kBlockDevice,
                            destination.size};
   }
-  Targets::Parts parts{*tree_, options_, installer_, remover_, tally_};
-  // Direct I/O writes a durable gibibyte about as fast as the device allows; without durability the
-  // page cache is faster.
-  parts.direct_writes = settings.direct == DirectChoice::kAuto && options.durable;
+  Targets::Parts parts{*tree_, options_, installer_, remover_, tally_, pace_};
+  parts.direct_writes = settings.direct == DirectChoice::kAuto;
   parts.always_direct = settings.direct == DirectChoice::kOn;
   targets_ = std::make_unique<Targets>(parts);
   keeper_ =

@@ -55,6 +55,7 @@ class Landing {
   std::unique_ptr<io::DirTree> tree_;
   Installer installer_;
   Remover remover_;
+  DiskPace pace_;
   std::unique_ptr<Targets> targets_;
   Extras extras_;
   std::function<void(std::uint32_t)> released_;

@@ -17,10 +17,12 @@ class LocalContent final : public ContentSource {
  public:
   // References outlive it.
   // `limiter`: of bytes read and written, or null.
-  LocalContent(SourceTree& source, Workers& workers, const VolumeOptions& options, Targets& targets,
-               Tally& tally, base::RateLimiter* limiter, JobSink& sink)
+  LocalContent(SourceTree& source, Workers& workers, base::BufferPool& pool,
+               const VolumeOptions& options, Targets& targets, Tally& tally,
+               base::RateLimiter* limiter, JobSink& sink)
       : source_(source),
         workers_(workers),
+        pool_(pool),
         options_(options),
         targets_(targets),
         tally_(tally),
@@ -47,7 +49,13 @@ class LocalContent final : public ContentSource {
   Result<bool> equal_part(std::uint8_t* scratch, int a, int b, io::Extent part);
   // The bytes lie in the worker's scratch block.
   static Result<base::Bytes> read_small(Worker& worker, int from, std::uint64_t size);
-  Status copy_whole(FileJob& job, int from, int to, std::uint64_t size);
+  Status copy_whole(Worker& worker, FileJob& job, int from, const Target& target,
+                    std::uint64_t size);
+  // Copies `part` by direct writes, several in flight, as far as they are possible and worth it;
+  // the rest it gives back. Waits for what it began.
+  Result<io::Extent> copy_direct(Worker& worker, FileJob& job, int from, const Target& target,
+                                 io::Extent part);
+  Result<base::Buffer> piece_buffer(Worker& worker);
   Status update_in_place(FileJob& job, const SourceTree::OpenedFile& source, int to,
                          std::uint64_t size);
   Status update_part(std::uint8_t* scratch, FileJob& job, const SourceTree::OpenedFile& source,
@@ -62,6 +70,7 @@ class LocalContent final : public ContentSource {
 
   SourceTree& source_;
   Workers& workers_;
+  base::BufferPool& pool_;
   const VolumeOptions& options_;
   Targets& targets_;
   Tally& tally_;

@@ -137,8 +137,8 @@ Summary run_local(const std::string& source, const std::string& destination,
         },
         [&](ProgressSnapshot::Phase phase) { tally.progress(phase); });
     const auto content = [&](JobSink& sink) -> std::unique_ptr<ContentSource> {
-      return std::make_unique<LocalContent>(tree, *runtime.workers, options, landing.targets(),
-                                            tally, limiter.get(), sink);
+      return std::make_unique<LocalContent>(tree, *runtime.workers, *runtime.work_pool, options,
+                                            landing.targets(), tally, limiter.get(), sink);
     };
     Status done = landing.run(feed, content,
                               [&](ProgressSnapshot::Phase phase) { monitor.set_phase(phase); });

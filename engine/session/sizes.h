@@ -46,6 +46,10 @@ inline constexpr std::uint64_t kRollingMargin = 64ull << 20;
 // the rolling search: block hashes would cost 1 KiB a range for nothing.
 inline constexpr unsigned kFineGiveUp = 4;
 
+// Connections of a busy session, unless told. One connection is read and decrypted by one thread:
+// 1 GiB from end to end on 2 cores took 1.25 s with one, 0.88 s with two, 1.00 s with three.
+inline constexpr unsigned kBusyStreams = 2;
+
 // Direct I/O pays from here on; below, the page cache is at hand anyway.
 inline constexpr std::uint64_t kDirectBytes = 64ull << 20;
 

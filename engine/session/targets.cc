@@ -135,6 +135,17 @@ Status Targets::install(const FileJob& job, Target& target) {
   return {};
 }
 
+void Targets::write_direct(Worker& worker, const Target& target, std::uint64_t offset,
+                           base::Buffer content, std::size_t length,
+                           std::function<void(Status)> done) {
+  parts_.pace.begin(DiskPace::Clock::now());
+  worker.write_later(target.direct_out.get(), offset, std::move(content), 0, length,
+                     [&pace = parts_.pace, length, done = std::move(done)](Status written) {
+                       pace.end(length, DiskPace::Clock::now());
+                       done(std::move(written));
+                     });
+}
+
 void Targets::drop_interrupted(const FileJob& job) {
   if (!job.resume || in_place(job)) return;
   auto dir = parts_.tree.open(job.dir->node);

@@ -3,12 +3,15 @@
 // devices), and the old file as basis.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/session/disk_pace.h"
 #include "engine/session/extras.h"
 #include "engine/session/file_job.h"
+#include "engine/session/workers.h"
 
 namespace volferry::session {
 
@@ -31,6 +34,7 @@ class Targets {
     Installer& installer;
     Remover& remover;
     Tally& tally;
+    DiskPace& pace;
     bool direct_writes = false;  // large files by O_DIRECT where possible
     bool always_direct = false;
   };
@@ -60,6 +64,13 @@ class Targets {
   Status install(const FileJob& job, Target& target);
   // Removes an interrupted run's temporary that will not be needed.
   void drop_interrupted(const FileJob& job);
+  // Writes to `direct_out` without waiting: `done` is called later, on the same worker.
+  void write_direct(Worker& worker, const Target& target, std::uint64_t offset,
+                    base::Buffer content, std::size_t length, std::function<void(Status)> done);
+  // Whether that is to be used for what comes next.
+  bool writes_directly(const Target& target) const {
+    return target.direct_out && parts_.pace.worth_it();
+  }
   // Forgets a target that will not be installed. `keep`: leave the temporary for a later run to go
   // on with.
   void discard(const FileJob& job, Target& target, bool keep);

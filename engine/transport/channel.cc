@@ -97,6 +97,12 @@ Status ChannelImpl::add_link(std::unique_ptr<Link>& link, unsigned most,
   return {};
 }
 
+void ChannelImpl::look_whether_busy(const Connection& connection) {
+  if (!awaits_busy_.load(std::memory_order_relaxed)) return;
+  if (connection.link->bytes_sent() + connection.link->bytes_received() < kBusyBytes) return;
+  if (awaits_busy_.exchange(false)) when_busy_();
+}
+
 void ChannelImpl::start(ChannelHandler& handler) {
   const std::lock_guard lock(mutex_);
   VF_CHECK(handler_ == nullptr, "a channel is started once");

@@ -83,6 +83,10 @@ class Channel {
   virtual std::optional<std::chrono::microseconds> round_trip() const = 0;
 };
 
+// Moved by a session before connections join it in the background. One connection moves this in 4
+// ms where nothing slows it down, about as long as it takes to open another.
+inline constexpr std::uint64_t kBusyBytes = 4u << 20;
+
 struct ChannelOptions {
   base::Logger* logger = nullptr;        // outlives the channel
   std::uint64_t list_credit = 4u << 20;  // granted to the peer at the start
@@ -90,6 +94,9 @@ struct ChannelOptions {
   base::BufferPool* receive_pool =
       nullptr;  // slots >= data_credit / 1 MiB + streams; slot_bytes >= kMaxBody
   unsigned streams = 1;
+  // TLS client: this many once the session has proved busy, by kBusyBytes; the further ones join in
+  // the background. Encrypting or decrypting takes one core a connection.
+  unsigned busy_streams = 0;
   std::uint64_t bandwidth_limit =
       0;  // bytes a second over all streams, of what this end sends; 0: none
   std::chrono::milliseconds idle_timeout{60'000};  // no byte from the peer, pings included; 0: none

@@ -133,6 +133,7 @@ Status ChannelImpl::read_frames(Connection& connection) {
     if (!frame && goodbye) return {};
     if (!frame) return fail_with(Code::kConnectionLost, "the peer closed the connection");
     if (goodbye) return fail_with(Code::kProtocol, "a frame after Goodbye");
+    look_whether_busy(connection);
     bool dropping = false;
     {
       const std::lock_guard lock(mutex_);

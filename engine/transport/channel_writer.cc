@@ -152,6 +152,7 @@ Status ChannelImpl::write_frames(Connection& connection, std::vector<wire::Frame
   const auto begin = Clock::now();
   VF_TRY(limiter ? write_limited(connection, *limiter, layout.pieces())
                  : connection.link->write(layout.pieces(), {.moving_deadline = &refuse_deadline_}));
+  look_whether_busy(connection);
   const std::lock_guard lock(mutex_);
   connection.written += connection.link->bytes_sent() - before;
   connection.writing += Clock::now() - begin;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/transport/connect.h"
@@ -16,24 +20,14 @@ namespace {
 // Against a server that announces more than anyone needs.
 constexpr unsigned kMaxStreams = 64;
 
-class TlsClient {
+// Opens connections to one server.
+class Connector {
  public:
-  TlsClient(const TlsTarget& target, const TlsContext& context, const ChannelOptions& options,
+  // References outlive it.
+  Connector(const TlsTarget& target, const TlsContext& context, const ChannelOptions& options,
             const std::atomic<bool>& cancel)
       : target_(target), context_(context), options_(options), cancel_(cancel) {}
 
-  Result<std::unique_ptr<Channel>> connect() {
-    const Wait wait = make_wait();
-    VF_ASSIGN(std::unique_ptr<Link> first, open_link(wait));
-    Result<wire::HelloAck> ack = hello_first(*first, options_, wait);
-    if (!ack) return std::unexpected(as_connect_error(std::move(ack).error()));
-    VF_ASSIGN(const JoinToken token, first->join_token(ack->session_id));
-    auto channel = std::make_unique<ChannelImpl>(std::move(first), peer_info(*ack), options_);
-    VF_TRY(join_all(*channel, *ack, token));
-    return channel;
-  }
-
- private:
   Wait make_wait() const {
     Wait wait{.cancel = &cancel_};
     if (options_.connect_timeout.count() > 0) {
@@ -63,31 +57,21 @@ class TlsClient {
     return link;
   }
 
-  Status join_one(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token,
-                  std::uint32_t stream) const {
-    const Wait wait = make_wait();
-    VF_ASSIGN(std::unique_ptr<Link> link, open_link(wait));
-    if (Status status = hello_join(*link, first, token, stream, wait); !status) {
-      return std::unexpected(as_connect_error(std::move(status).error()));
-    }
-    return channel.add_link(link, kMaxStreams, std::nullopt);
-  }
-
-  // All at once: over a long link each costs three round trips.
-  Status join_all(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token) const {
-    const unsigned streams = std::min({options_.streams, first.max_streams, kMaxStreams});
-    if (streams <= 1) return {};
-    std::vector<Status> results(streams - 1);
+  // Adds the connections from number `from` on. All at once: over a long link each costs three
+  // round trips. A session works with fewer connections. It may also be over before they have
+  // joined it, because the server refuses our identity, say: the first connection tells the reason,
+  // these could only say that there is nothing to join. kCancelled where that ended it.
+  Status join(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token,
+              unsigned from, unsigned streams) const {
+    streams = std::min({streams, first.max_streams, kMaxStreams});
+    if (streams <= from) return {};
+    std::vector<Status> results(streams - from);
     {
       std::vector<std::jthread> joining;
-      for (unsigned stream = 1; stream < streams; ++stream) {
-        joining.emplace_back(
-            [&, stream] { results[stream - 1] = join_one(channel, first, token, stream); });
+      for (unsigned i = 0; i < results.size(); ++i) {
+        joining.emplace_back([&, i] { results[i] = join_one(channel, first, token, from + i); });
       }
     }
-    // A session works with fewer connections. It may also be over before they have joined it,
-    // because the server refuses our identity, say: the first connection tells the reason, these
-    // could only say that there is nothing to join.
     for (const Status& result : results) {
       if (result) continue;
       if (result.error().code == Code::kCancelled && cancel_) return result;
@@ -98,10 +82,63 @@ class TlsClient {
     return {};
   }
 
+ private:
+  Status join_one(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token,
+                  std::uint32_t stream) const {
+    const Wait wait = make_wait();
+    VF_ASSIGN(std::unique_ptr<Link> link, open_link(wait));
+    if (Status status = hello_join(*link, first, token, stream, wait); !status) {
+      return std::unexpected(as_connect_error(std::move(status).error()));
+    }
+    return channel.add_link(link, kMaxStreams, std::nullopt);
+  }
+
   const TlsTarget& target_;
   const TlsContext& context_;
   const ChannelOptions& options_;
   const std::atomic<bool>& cancel_;
+};
+
+// Adds connections to a session that has become busy, on a thread of its own. Thread-safe.
+class LateJoiner {
+ public:
+  LateJoiner(const TlsTarget& target, std::unique_ptr<TlsContext> context,
+             const ChannelOptions& options, const wire::HelloAck& ack, const JoinToken& token)
+      : target_(target),
+        context_(std::move(context)),
+        options_(options),
+        ack_(ack),
+        token_(token),
+        connector_(target_, *context_, options_, cancel_) {}
+  ~LateJoiner() { end(); }
+  LateJoiner(const LateJoiner&) = delete;
+  LateJoiner& operator=(const LateJoiner&) = delete;
+
+  void begin(ChannelImpl& channel) {
+    const std::lock_guard lock(mutex_);
+    if (cancel_) return;
+    thread_ = std::thread([this, &channel] {
+      (void)connector_.join(channel, ack_, token_, options_.streams, options_.busy_streams);
+    });
+  }
+
+  // No connection is added after this.
+  void end() {
+    const std::lock_guard lock(mutex_);
+    cancel_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  const TlsTarget target_;
+  const std::unique_ptr<TlsContext> context_;
+  const ChannelOptions options_;
+  const wire::HelloAck ack_;
+  const JoinToken token_;
+  std::atomic<bool> cancel_{false};
+  const Connector connector_;
+  std::mutex mutex_;
+  std::thread thread_;
 };
 
 }  // namespace
@@ -110,8 +147,21 @@ Result<std::unique_ptr<Channel>> connect_tls(const TlsTarget& target,
                                              const TlsCredentials& credentials,
                                              const ChannelOptions& options,
                                              const std::atomic<bool>& cancel) {
-  VF_ASSIGN(const std::unique_ptr<TlsContext> context, TlsContext::client(credentials));
-  return TlsClient(target, *context, options, cancel).connect();
+  VF_ASSIGN(std::unique_ptr<TlsContext> context, TlsContext::client(credentials));
+  const Connector connector(target, *context, options, cancel);
+  const Wait wait = connector.make_wait();
+  VF_ASSIGN(std::unique_ptr<Link> first, connector.open_link(wait));
+  Result<wire::HelloAck> ack = hello_first(*first, options, wait);
+  if (!ack) return std::unexpected(connector.as_connect_error(std::move(ack).error()));
+  VF_ASSIGN(const JoinToken token, first->join_token(ack->session_id));
+  auto channel = std::make_unique<ChannelImpl>(std::move(first), peer_info(*ack), options);
+  VF_TRY(connector.join(*channel, *ack, token, 1, options.streams));
+  if (options.busy_streams > options.streams) {
+    auto later = std::make_shared<LateJoiner>(target, std::move(context), options, *ack, token);
+    channel->set_before_end([later] { later->end(); });
+    channel->set_when_busy([later, &channel = *channel] { later->begin(channel); });
+  }
+  return channel;
 }
 
 }  // namespace volferry::transport

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -50,6 +51,12 @@ class ChannelImpl : public Channel {
   Status add_link(std::unique_ptr<Link>& link, unsigned most, std::optional<wire::Frame> greeting);
   // Called first thing in the destructor. Set before other threads know of the channel.
   void set_before_end(std::function<void()> before_end) { before_end_ = std::move(before_end); }
+  // Called once, from a thread of a connection, when one has moved kBusyBytes. Must not wait. Set
+  // before `start`.
+  void set_when_busy(std::function<void()> when_busy) {
+    when_busy_ = std::move(when_busy);
+    awaits_busy_.store(true);
+  }
 
   void start(ChannelHandler& handler) override;
   Status send(wire::Frame frame, std::optional<std::uint32_t> stream_hint) override;
@@ -123,7 +130,12 @@ class ChannelImpl : public Channel {
   Wait read_wait() const;
   void reader_ended(Connection& connection, Status status);
 
+  // Any thread of a connection, without the lock.
+  void look_whether_busy(const Connection& connection);
+
   std::function<void()> before_end_;
+  std::function<void()> when_busy_;
+  std::atomic<bool> awaits_busy_{false};  // when_busy_ may be read, by whoever clears this
   const ChannelOptions options_;
   const PeerInfo peer_;
 

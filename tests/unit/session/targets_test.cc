@@ -17,7 +17,7 @@ class TargetsTest : public ::testing::Test {
 
   // The mode of the temporary while a file of that mode is being built.
   std::uint16_t mode_while_building(std::uint16_t wanted, std::vector<wire::Xattr> xattrs = {}) {
-    Targets targets({tree_, options_, installer_, remover_, tally_});
+    Targets targets({tree_, options_, installer_, remover_, tally_, pace_});
     FileJob job;
     job.dir = std::make_shared<DestDir>();
     job.dir->node = tree_.root();
@@ -42,6 +42,7 @@ class TargetsTest : public ::testing::Test {
   VolumeOptions options_;
   Installer installer_{options_, tally_};
   Remover remover_{options_, tally_, installer_.can_override()};
+  DiskPace pace_{false};
 };
 
 TEST_F(TargetsTest, ATemporaryHasTheFinalModeWhereThatGivesNobodyMore) {
