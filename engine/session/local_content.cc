@@ -229,26 +229,37 @@ Result<base::Bytes> LocalContent::read_small(Worker& worker, int from, std::uint
 
 Status LocalContent::copy_whole(Worker& worker, FileJob& job, int from, const Target& target,
                                 std::uint64_t size) {
-  for (std::uint64_t at = 0; at < size;) {
-    auto data = io::next_data(from, at, size);
-    if (!data) return std::unexpected(source_error(data.error()));
-    tally_.zero_bytes.fetch_add((*data ? (*data)->begin : size) - at);
-    if (!*data) break;
-    VF_ASSIGN(const io::Extent rest, copy_direct(worker, job, from, target, **data));
-    // In steps, so that a stop is noticed.
-    const std::uint64_t step = limiter_ == nullptr ? 64u << 20 : limiter_->slice();
-    for (std::uint64_t begin = rest.begin; begin < rest.end; begin += step) {
-      const std::uint64_t length = std::min(step, rest.end - begin);
-      VF_TRY(pace(length));
-      Status copied = io::copy_range(from, begin, target.out.get(), begin, length);
-      if (!copied && copied.error().code == Code::kSourceRead && copied.error().os_errno == 0) {
-        return fail_with(Code::kMismatch, "source shrank");
-      }
-      VF_TRY(copied);
-      tally_.literal_bytes.fetch_add(length);
-      count(job, length);
+  Status written;  // the first failure of a direct write
+  const Status copied = [&]() -> Status {
+    for (std::uint64_t at = 0; at < size && written;) {
+      auto data = io::next_data(from, at, size);
+      if (!data) return std::unexpected(source_error(data.error()));
+      tally_.zero_bytes.fetch_add((*data ? (*data)->begin : size) - at);
+      if (!*data) break;
+      VF_ASSIGN(const io::Extent rest, copy_direct(worker, job, from, target, **data, written));
+      VF_TRY(copy_in_kernel(job, from, target.out.get(), rest));
+      at = (*data)->end;
     }
-    at = (*data)->end;
+    return {};
+  }();
+  worker.queue().drain();  // the callbacks refer to this frame
+  VF_TRY(copied);
+  return written;
+}
+
+Status LocalContent::copy_in_kernel(FileJob& job, int from, int to, io::Extent part) {
+  // In steps, so that a stop is noticed.
+  const std::uint64_t step = limiter_ == nullptr ? 64u << 20 : limiter_->slice();
+  for (std::uint64_t begin = part.begin; begin < part.end; begin += step) {
+    const std::uint64_t length = std::min(step, part.end - begin);
+    VF_TRY(pace(length));
+    Status copied = io::copy_range(from, begin, to, begin, length);
+    if (!copied && copied.error().code == Code::kSourceRead && copied.error().os_errno == 0) {
+      return fail_with(Code::kMismatch, "source shrank");
+    }
+    VF_TRY(copied);
+    tally_.literal_bytes.fetch_add(length);
+    count(job, length);
   }
   return {};
 }
@@ -264,34 +275,27 @@ Result<base::Buffer> LocalContent::piece_buffer(Worker& worker) {
 }
 
 Result<io::Extent> LocalContent::copy_direct(Worker& worker, FileJob& job, int from,
-                                             const Target& target, io::Extent part) {
+                                             const Target& target, io::Extent part,
+                                             Status& written) {
+  if (limiter_ != nullptr || part.begin % delta::kBlockBytes != 0) return part;
   const std::uint64_t piece = pool_.slot_bytes();
-  Status written;  // the first failure of a write
-  const auto copy = [&]() -> Status {
-    while (part.begin < part.end && targets_.writes_directly(target) && written) {
-      const std::uint64_t length =
-          std::min(piece, part.end - part.begin) / delta::kBlockBytes * delta::kBlockBytes;
-      if (length == 0) break;
-      VF_TRY(pace(length));
-      VF_ASSIGN(base::Buffer content, piece_buffer(worker));
-      auto got = io::read_full(from, content.data(), length, part.begin);
-      if (!got) return std::unexpected(source_error(got.error()));
-      if (*got < length) return fail_with(Code::kMismatch, "source shrank");
-      targets_.write_direct(worker, target, part.begin, std::move(content), length,
-                            [&written](Status done) {
-                              if (!done && written) written = std::move(done);
-                            });
-      tally_.literal_bytes.fetch_add(length);
-      count(job, length);
-      part.begin += length;
-    }
-    return {};
-  };
-  const bool possible = limiter_ == nullptr && part.begin % delta::kBlockBytes == 0;
-  const Status copied = possible ? copy() : Status();
-  worker.queue().drain();  // the callbacks refer to this frame
-  VF_TRY(copied);
-  VF_TRY(written);
+  while (part.begin < part.end && targets_.writes_directly(target) && written) {
+    const std::uint64_t length =
+        std::min(piece, part.end - part.begin) / delta::kBlockBytes * delta::kBlockBytes;
+    if (length == 0) break;
+    VF_TRY(pace(length));
+    VF_ASSIGN(base::Buffer content, piece_buffer(worker));
+    auto got = io::read_full(from, content.data(), length, part.begin);
+    if (!got) return std::unexpected(source_error(got.error()));
+    if (*got < length) return fail_with(Code::kMismatch, "source shrank");
+    targets_.write_direct(worker, target, part.begin, std::move(content), length,
+                          [&written](Status done) {
+                            if (!done && written) written = std::move(done);
+                          });
+    tally_.literal_bytes.fetch_add(length);
+    count(job, length);
+    part.begin += length;
+  }
   return part;
 }
 

@@ -51,10 +51,11 @@ class LocalContent final : public ContentSource {
   static Result<base::Bytes> read_small(Worker& worker, int from, std::uint64_t size);
   Status copy_whole(Worker& worker, FileJob& job, int from, const Target& target,
                     std::uint64_t size);
-  // Copies `part` by direct writes, several in flight, as far as they are possible and worth it;
-  // the rest it gives back. Waits for what it began.
+  // Begins to copy `part` by direct writes, as far as they are possible and worth it; the rest it
+  // gives back. Once the worker's queue is drained `written` has their first failure.
   Result<io::Extent> copy_direct(Worker& worker, FileJob& job, int from, const Target& target,
-                                 io::Extent part);
+                                 io::Extent part, Status& written);
+  Status copy_in_kernel(FileJob& job, int from, int to, io::Extent part);
   Result<base::Buffer> piece_buffer(Worker& worker);
   Status update_in_place(FileJob& job, const SourceTree::OpenedFile& source, int to,
                          std::uint64_t size);

@@ -57,10 +57,12 @@ Status send_frame(Link& link, const wire::Frame& frame, const Wait& wait) {
   return link.write({&piece, 1}, wait);
 }
 
-std::unexpected<Error> refuse(Link& link, const Error& error, const Wait& wait) {
-  if (!send_frame(link, make_refusal(error), wait)) return std::unexpected(error);
+namespace {
+
+// Sends the last frame. Closing with unread bytes could reset the connection before it is read.
+void end_with(Link& link, const wire::Frame& frame, const Wait& wait) {
+  if (!send_frame(link, frame, wait)) return;
   link.end_writing();
-  // Closing with unread bytes could reset the connection before the refusal is read.
   std::uint8_t dropped[4096];
   const Wait linger{.deadline = std::min(wait.deadline, Clock::now() + kLinger)};
   for (std::size_t total = 0; total < kMaxLingerBytes;) {
@@ -68,6 +70,18 @@ std::unexpected<Error> refuse(Link& link, const Error& error, const Wait& wait) 
     if (!got || *got == 0) break;
     total += *got;
   }
+}
+
+}  // namespace
+
+void say_goodbye(Link& link, const Wait& wait) {
+  wire::Frame goodbye;
+  goodbye.type = wire::MessageType::kGoodbye;
+  end_with(link, goodbye, wait);
+}
+
+std::unexpected<Error> refuse(Link& link, const Error& error, const Wait& wait) {
+  end_with(link, make_refusal(error), wait);
   return std::unexpected(error);
 }
 

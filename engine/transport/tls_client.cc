@@ -90,7 +90,10 @@ class Connector {
     if (Status status = hello_join(*link, first, token, stream, wait); !status) {
       return std::unexpected(as_connect_error(std::move(status).error()));
     }
-    return channel.add_link(link, kMaxStreams, std::nullopt);
+    Status added = channel.add_link(link, kMaxStreams, std::nullopt);
+    // The peer counts this connection already: without a word it would be a lost one.
+    if (!added) say_goodbye(*link, wait);
+    return added;
   }
 
   const TlsTarget& target_;

@@ -20,6 +20,8 @@ Status hello_join(Link& link, const wire::HelloAck& first, const JoinToken& toke
 Result<wire::Hello> receive_hello(Link& link, const Wait& wait);
 wire::HelloAck make_ack(const ChannelOptions& options, const SessionId& session);
 Status send_frame(Link& link, const wire::Frame& frame, const Wait& wait);
+// Best effort: ends a connection that has joined a session and is not needed.
+void say_goodbye(Link& link, const Wait& wait);
 // Best effort; the error itself, for returning.
 std::unexpected<Error> refuse(Link& link, const Error& error, const Wait& wait);
 
