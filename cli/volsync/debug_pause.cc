@@ -23,12 +23,12 @@ int debug_pause(const std::string& folder, std::string_view role, Console& conso
     console.err(error_line(fail_sys(file).error()));
     return exit_code(Code::kInternal);
   }
-  console.out(fmt::format(
-      "DEBUG_MOVER=1: nothing is moved. To run this mover by hand in the pod:\n"
-      "  DEBUG_MOVER=0 volferry volsync {}\n"
-      "To end the pod:\n"
-      "  rm {}",
-      role, file));
+  console.out(
+      fmt::format("DEBUG_MOVER=1: nothing is moved. To run this mover by hand in the pod:\n"
+                  "  DEBUG_MOVER=0 volferry volsync {}\n"
+                  "To end the pod:\n"
+                  "  rm {}",
+                  role, file));
   console.flush_out();
   while (stop.load() == 0 && ::access(file.c_str(), F_OK) == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

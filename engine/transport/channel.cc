@@ -83,7 +83,10 @@ ChannelImpl::~ChannelImpl() {
 Status ChannelImpl::add_link(std::unique_ptr<Link>& link, unsigned most,
                              std::optional<wire::Frame> greeting) {
   const std::lock_guard lock(mutex_);
-  if (reason_ || finishing_) return fail_with(Code::kCancelled, "the session is over");
+  const bool closed = handler_ != nullptr && live_readers_ == 0;  // and the handler told
+  if (reason_ || finishing_ || closed) {
+    return fail_with(Code::kCancelled, "the session is over");
+  }
   if (connections_.size() >= most) {
     return fail_with(Code::kProtocol, "the session has all its connections");
   }

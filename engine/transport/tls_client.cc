@@ -20,6 +20,11 @@ namespace {
 // Against a server that announces more than anyone needs.
 constexpr unsigned kMaxStreams = 64;
 
+// How long a connection that is in the middle of joining a session may hold up the session's end.
+constexpr std::chrono::seconds kJoinPatience{5};
+
+using Patience = std::atomic<Clock::time_point>;
+
 // Opens connections to one server.
 class Connector {
  public:
@@ -60,16 +65,19 @@ class Connector {
   // Adds the connections from number `from` on. All at once: over a long link each costs three
   // round trips. A session works with fewer connections. It may also be over before they have
   // joined it, because the server refuses our identity, say: the first connection tells the reason,
-  // these could only say that there is nothing to join. kCancelled where that ended it.
+  // these could only say that there is nothing to join. kCancelled where that ended it. A
+  // connection that has asked to join goes on until `patience`, if there is one, whatever `cancel`
+  // says.
   Status join(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token,
-              unsigned from, unsigned streams) const {
+              unsigned from, unsigned streams, const Patience* patience = nullptr) const {
     streams = std::min({streams, first.max_streams, kMaxStreams});
     if (streams <= from) return {};
     std::vector<Status> results(streams - from);
     {
       std::vector<std::jthread> joining;
       for (unsigned i = 0; i < results.size(); ++i) {
-        joining.emplace_back([&, i] { results[i] = join_one(channel, first, token, from + i); });
+        joining.emplace_back(
+            [&, i] { results[i] = join_one(channel, first, token, from + i, patience); });
       }
     }
     for (const Status& result : results) {
@@ -84,14 +92,19 @@ class Connector {
 
  private:
   Status join_one(ChannelImpl& channel, const wire::HelloAck& first, const JoinToken& token,
-                  std::uint32_t stream) const {
-    const Wait wait = make_wait();
+                  std::uint32_t stream, const Patience* patience) const {
+    Wait wait = make_wait();
     VF_ASSIGN(std::unique_ptr<Link> link, open_link(wait));
+    // From the question on the peer counts this connection: cut now, it would be a lost one.
+    if (patience != nullptr) {
+      if (cancel_) return fail_with(Code::kCancelled, "the session has ended");
+      wait.cancel = nullptr;
+      wait.moving_deadline = patience;
+    }
     if (Status status = hello_join(*link, first, token, stream, wait); !status) {
       return std::unexpected(as_connect_error(std::move(status).error()));
     }
     Status added = channel.add_link(link, kMaxStreams, std::nullopt);
-    // The peer counts this connection already: without a word it would be a lost one.
     if (!added) say_goodbye(*link, wait);
     return added;
   }
@@ -121,13 +134,15 @@ class LateJoiner {
     const std::lock_guard lock(mutex_);
     if (cancel_) return;
     thread_ = std::thread([this, &channel] {
-      (void)connector_.join(channel, ack_, token_, options_.streams, options_.busy_streams);
+      (void)connector_.join(channel, ack_, token_, options_.streams, options_.busy_streams,
+                            &patience_);
     });
   }
 
   // No connection is added after this.
   void end() {
     const std::lock_guard lock(mutex_);
+    patience_ = Clock::now() + kJoinPatience;
     cancel_ = true;
     if (thread_.joinable()) thread_.join();
   }
@@ -139,6 +154,7 @@ class LateJoiner {
   const wire::HelloAck ack_;
   const JoinToken token_;
   std::atomic<bool> cancel_{false};
+  Patience patience_{Clock::time_point::max()};
   const Connector connector_;
   std::mutex mutex_;
   std::thread thread_;

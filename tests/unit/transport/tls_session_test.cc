@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "tests/unit/transport/slow_door.h"
 #include "tests/unit/transport/tls_support.h"
 
 #include "engine/transport/internal/handshake.h"
@@ -152,6 +153,65 @@ TEST_F(TlsSessionTest, ServerBoundsTheStreams) {
   EXPECT_EQ(near_->stats().streams, 2u);
   EXPECT_EQ(far_->stats().streams, 2u);
   finish_both();
+}
+
+ChannelOptions with_busy_streams(unsigned busy_streams) {
+  ChannelOptions options = with_streams(1);
+  options.busy_streams = busy_streams;
+  return options;
+}
+
+TEST_F(TlsSessionTest, ABusySessionGetsMoreStreams) {
+  listen(with_streams(4));
+  open(with_busy_streams(2));
+  ASSERT_TRUE(near_->send(testing::data_frame(0, kBusyBytes / 8)));
+  ASSERT_EQ(at_far_.wait_frames(1), 1u);
+  EXPECT_EQ(near_->stats().streams, 1u);
+  std::uint32_t frames = 1;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (near_->stats().streams < 2 && std::chrono::steady_clock::now() < end) {
+    ASSERT_TRUE(near_->send(testing::data_frame(frames++, 1 << 20)));
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(near_->stats().streams, 2u);
+  finish_both();
+  EXPECT_EQ(at_far_.take_frames().size(), frames);
+}
+
+// The peer counts a connection from the moment it asks to join: whenever the session ends, that
+// connection must not look like a lost one.
+TEST_F(TlsSessionTest, ASessionEndsCleanlyWhileAConnectionJoinsIt) {
+  listen(with_streams(4));
+  // Two steps make the connection, with the third it asks, the fourth is the answer.
+  constexpr auto kStep = 100ms;
+  for (const auto busy : {50ms, 150ms, 250ms, 310ms, 330ms}) {
+    const testing::SlowDoor door(testing::port_of(*server_), kStep);
+    const std::atomic<bool> cancel{false};
+    auto near = connect_tls({"127.0.0.1", door.port()}, testing::psk_credentials(key_),
+                            with_busy_streams(3), cancel);
+    ASSERT_TRUE(near) << near.error().message();
+    auto far = server_->accept();
+    ASSERT_TRUE(far) << far.error().message();
+    Collector at_near;
+    Collector at_far;
+    at_far.credit_to(far->get());
+    (*near)->start(at_near);
+    (*far)->start(at_far);
+    for (unsigned frame = 0; frame < 5; ++frame) {
+      ASSERT_TRUE((*near)->send(testing::data_frame(frame, 1 << 20)));
+    }
+    ASSERT_EQ(at_far.wait_frames(5), 5u);
+    std::this_thread::sleep_for(busy);
+    std::thread other([&] {
+      const Status status = (*far)->finish(kPatience);
+      EXPECT_TRUE(status) << busy.count() << ": " << status.error().message();
+      far->reset();
+    });
+    const Status status = (*near)->finish(kPatience);
+    EXPECT_TRUE(status) << busy.count() << ": " << status.error().message();
+    near->reset();
+    other.join();
+  }
 }
 
 TEST_F(TlsSessionTest, EqualHintsKeepTheirOrderAndAllStreamsCarry) {
