@@ -107,7 +107,8 @@ ChannelImpl::Batch ChannelImpl::next_batch(Connection& connection) {
   const auto waited_for = [&] { return reason_ || finishing_ || has_work_locked(connection); };
   const bool woken =
       connection.work.wait_for(lock, ping_interval(options_.idle_timeout), waited_for);
-  if (reason_) return {refusing_ && connection.index == 0 ? Task::kRefuse : Task::kExit, {}};
+  if (reason_ && !refusing_) return {Task::kExit, {}};
+  if (reason_) return {connection.index == 0 ? Task::kRefuse : Task::kAwaitRefusal, {}};
   if (!woken) return {Task::kPing, {}};
   if (!has_work_locked(connection)) return {Task::kGoodbye, {}};
   Batch batch{Task::kWrite, {}};
@@ -197,6 +198,13 @@ void ChannelImpl::refuse_and_close(Connection& connection) {
   stop_links_locked();
 }
 
+// The peer must not see a connection end before it has read why.
+void ChannelImpl::await_refusal() {
+  std::unique_lock lock(mutex_);
+  ended_.wait_until(lock, refuse_deadline_.load(),
+                    [&] { return connections_.front()->writer_done; });
+}
+
 void ChannelImpl::write_loop(Connection& connection) {
   block_signals();
   for (bool going = true; going;) {
@@ -217,6 +225,10 @@ void ChannelImpl::write_loop(Connection& connection) {
         break;
       case Task::kRefuse:
         refuse_and_close(connection);
+        going = false;
+        break;
+      case Task::kAwaitRefusal:
+        await_refusal();
         going = false;
         break;
       case Task::kExit:

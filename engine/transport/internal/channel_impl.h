@@ -93,7 +93,7 @@ class ChannelImpl : public Channel {
     std::thread reader;
     std::thread writer;
   };
-  enum class Task { kWrite, kPing, kRefuse, kGoodbye, kExit };
+  enum class Task { kWrite, kPing, kRefuse, kAwaitRefusal, kGoodbye, kExit };
   struct Batch {
     Task task = Task::kExit;
     std::vector<wire::Frame> frames;
@@ -120,6 +120,7 @@ class ChannelImpl : public Channel {
   Status write_limited(Connection& connection, base::RateLimiter& limiter,
                        std::vector<base::Bytes> pieces);
   void refuse_and_close(Connection& connection);
+  void await_refusal();
 
   // channel_reader.cc
   void read_loop(Connection& connection);

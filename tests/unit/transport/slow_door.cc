@@ -53,8 +53,9 @@ void hand_on(const base::UniqueFd& client, std::uint16_t port, std::chrono::mill
 
 }  // namespace
 
-SlowDoor::SlowDoor(std::uint16_t port, std::chrono::milliseconds delay)
-    : server_(port), delay_(delay), listener_(stream_socket()) {
+SlowDoor::SlowDoor(std::uint16_t port, std::chrono::milliseconds first,
+                   std::chrono::milliseconds later)
+    : server_(port), first_(first), later_(later), listener_(stream_socket()) {
   sockaddr_in address = loopback(0);
   socklen_t length = sizeof address;
   auto* raw = reinterpret_cast<sockaddr*>(&address);
@@ -75,7 +76,7 @@ void SlowDoor::accept_all() {
   for (;;) {
     base::UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client) break;
-    const auto delay = connections.empty() ? std::chrono::milliseconds{0} : delay_;
+    const auto delay = connections.empty() ? first_ : later_;
     connections.emplace_back(
         [this, delay, client = std::move(client)] { hand_on(client, server_, delay); });
   }

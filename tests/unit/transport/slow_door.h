@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A way to a server on which every connection but the first is slow.
+// A way to a server on which some connections are slow.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,9 @@ namespace volferry::transport::testing {
 // Ends when it is destroyed; the connections must have ended by then.
 class SlowDoor {
  public:
-  // What comes in on a late connection, from either side, goes on after `delay`.
-  SlowDoor(std::uint16_t port, std::chrono::milliseconds delay);
+  // What comes in on the first connection, from either side, goes on after `first`; on the later
+  // ones after `later`.
+  SlowDoor(std::uint16_t port, std::chrono::milliseconds first, std::chrono::milliseconds later);
   ~SlowDoor();
   SlowDoor(const SlowDoor&) = delete;
   SlowDoor& operator=(const SlowDoor&) = delete;
@@ -27,7 +28,8 @@ class SlowDoor {
   void accept_all();
 
   const std::uint16_t server_;
-  const std::chrono::milliseconds delay_;
+  const std::chrono::milliseconds first_;
+  const std::chrono::milliseconds later_;
   base::UniqueFd listener_;
   std::uint16_t port_ = 0;
   std::thread accepting_;

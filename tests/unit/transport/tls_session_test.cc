@@ -185,7 +185,7 @@ TEST_F(TlsSessionTest, ASessionEndsCleanlyWhileAConnectionJoinsIt) {
   // Two steps make the connection, with the third it asks, the fourth is the answer.
   constexpr auto kStep = 100ms;
   for (const auto busy : {50ms, 150ms, 250ms, 310ms, 330ms}) {
-    const testing::SlowDoor door(testing::port_of(*server_), kStep);
+    const testing::SlowDoor door(testing::port_of(*server_), 0ms, kStep);
     const std::atomic<bool> cancel{false};
     auto near = connect_tls({"127.0.0.1", door.port()}, testing::psk_credentials(key_),
                             with_busy_streams(3), cancel);
@@ -262,6 +262,29 @@ TEST_F(TlsSessionTest, AbortReachesThePeerThroughTls) {
   ASSERT_FALSE(seen);
   EXPECT_EQ(seen.error().code, Code::kIdentity);
   EXPECT_EQ(seen.error().context, "peer: volume of another name");
+}
+
+// The other connections must not seem lost before the reason is there.
+TEST_F(TlsSessionTest, AbortReachesThePeerBeforeAConnectionEnds) {
+  listen(with_streams(2));
+  const testing::SlowDoor door(testing::port_of(*server_), 100ms, 0ms);
+  const std::atomic<bool> cancel{false};
+  auto near = connect_tls({"127.0.0.1", door.port()}, testing::psk_credentials(key_),
+                          with_streams(2), cancel);
+  ASSERT_TRUE(near) << near.error().message();
+  auto far = server_->accept();
+  ASSERT_TRUE(far) << far.error().message();
+  ASSERT_EQ((*near)->stats().streams, 2u);
+  Collector at_near;
+  Collector at_far;
+  (*near)->start(at_near);
+  (*far)->start(at_far);
+  (*far)->abort({Code::kIdentity, 0, "volume of another name"});
+  const Status seen = at_near.wait_closed();
+  ASSERT_FALSE(seen);
+  EXPECT_EQ(seen.error().code, Code::kIdentity) << seen.error().message();
+  near->reset();
+  far->reset();
 }
 
 TEST_F(TlsSessionTest, SecondConnectionLostEndsTheSession) {
