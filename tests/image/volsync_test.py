@@ -3,6 +3,7 @@
 
 import os
 import re
+import stat
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -19,6 +20,8 @@ from pods import (  # noqa: E402
 from support import trees  # noqa: E402
 
 MIB = trees.MIB
+# The user of an image that `scripts/build-image --user 0` made.
+IMAGE_OF_ROOT = (0, 0)
 # What the operator keeps of the last 1024 bytes of a log.
 SENT = re.compile(r"[sS]ent\s.+[bB]ytes\s.+[rR]eceived\s.+[bB]ytes")
 
@@ -38,7 +41,7 @@ class DropIn(ImageCase):
         words = podman_words(
             volsync_container(role, mode, privilege),
             {"data": volume, "keys": keys},
-            (context["runAsUser"], context["runAsGroup"]) if ordinary else None,
+            (context["runAsUser"], context["runAsGroup"]) if ordinary else IMAGE_OF_ROOT,
             groups,
             {"$DESTINATION": address},
         )
@@ -80,6 +83,15 @@ class DropIn(ImageCase):
         os.chmod(os.path.join(source, ".hidden"), 0o400)
         self.sync("filesystem", "privileged", source, destination)
         self.assert_same(source, destination)
+
+    def test_file_system_without_a_security_context(self):
+        """Root without a capability reads root's key, and keeps root's files."""
+        source, destination = self.filled(None)
+        os.chmod(os.path.join(source, ".hidden"), 0o600)
+        os.chmod(destination, 0o750)
+        self.sync("filesystem", "nil context", source, destination)
+        self.assertEqual(0o750, stat.S_IMODE(os.stat(destination).st_mode))
+        self.assert_same(source, destination, except_paths=(b".",))
 
     def test_block_unprivileged_and_privileged(self):
         for privilege in ("unprivileged", "privileged"):
