@@ -3,14 +3,17 @@
 
 import json
 import os
+import re
+import shlex
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pods import DISK_GROUP, ImageCase, need_image  # noqa: E402
+from pods import DISK_GROUP, IMAGE, RUNTIME, ImageCase, Pod, need_image  # noqa: E402
 
 from support import trees  # noqa: E402
 
 MIB = trees.MIB
+GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/standalone.md")
 FOUR = ["DAC_OVERRIDE", "CHOWN", "FOWNER", "SETGID"]
 
 
@@ -87,3 +90,40 @@ class Movers(ImageCase):
                 with open(source, "rb") as one, open(destination, "rb") as two:
                     self.assertEqual(one.read(), two.read())
 
+
+class Guide(ImageCase):
+    """The lines for podman in docs/standalone.md, with this test's volumes, network and image."""
+
+    def setUp(self):
+        super().setUp()
+        need_image(self)
+
+    def line(self, role: str, volume: str, keys: str) -> list[str]:
+        with open(GUIDE, encoding="utf-8") as stream:
+            lines = re.findall(r"^podman run (?:.*\\\n)*.*$", stream.read(), re.MULTILINE)
+        (line,) = (line for line in lines if line.endswith(f" mover {role}"))
+        line = re.sub(r"\\\n", " ", line)
+        line = re.sub(r"/srv/\w+:", f"{volume}:", line).replace("/etc/volferry/keys:", f"{keys}:")
+        line = line.replace("--network host", "").replace("replica.example", self.DESTINATION)
+        words = shlex.split(line)
+        self.assertEqual(["podman", "run", "--rm"], words[:3])
+        image = next(word for word in words if word.startswith("volferry/mover:"))
+        network = f"ns:/run/netns/{self.networks[role]}"
+        words = [IMAGE if word == image else word for word in words[3:]]
+        return ["--runtime", RUNTIME, "--pull", "never", "--network", network, *words]
+
+    def test_as_written(self):
+        source, destination = self.volume("one", None), self.volume("two", None)
+        trees.small_tree(os.path.join(source, "files"))
+        trees.write(os.path.join(source, "own"), b"own", mode=0o600)
+        os.chown(os.path.join(source, "own"), 1001, 1002)
+        os.mkfifo(os.path.join(source, "fifo"))
+        keys = self.path("keys")
+        trees.write(os.path.join(keys, "psk.txt"), f"volferry:{self.key}\n".encode(), mode=0o600)
+        os.chmod(keys, 0o700)
+        far = Pod(self, f"vf-{self.tag}-far", self.line("destination", destination, keys))
+        near = Pod(self, f"vf-{self.tag}-near", self.line("source", source, keys))
+        for pod in (near, far):
+            self.assertEqual(0, pod.wait(), pod.logs())
+            self.assertNotIn("termination log", pod.logs())
+        self.assert_same(source, destination)

@@ -73,9 +73,9 @@ class Pod:
 
     def __init__(self, case: "ImageCase", name: str, words: list[str]):
         self.name = name
+        self._environment = case.environment
         case.addCleanup(self.close)
         command("podman", "run", "--detach", "--name", name, *words, env=case.environment)
-        self._environment = case.environment
 
     def logs(self) -> str:
         done = subprocess.run(
