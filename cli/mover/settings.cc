@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <regex>
 #include <vector>
 
 #include "cli/escape.h"
@@ -152,6 +153,18 @@ Settings defaults(Role role) {
   return settings;
 }
 
+// What Kubernetes sets for each Service of a namespace unless the pod says `enableServiceLinks:
+// false`, such as VOLFERRY_WEB_SERVICE_HOST or VOLFERRY_PORT=tcp://10.0.0.1:80: settings of nobody.
+// https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+bool is_service_link(std::string_view name, std::string_view text) {
+  static const std::regex names(
+      "_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?"
+      "$");
+  static const std::regex addresses("(tcp|udp|sctp)://.*");
+  if (std::regex_search(name.begin(), name.end(), names)) return true;
+  return name.ends_with("_PORT") && std::regex_match(text.begin(), text.end(), addresses);
+}
+
 }  // namespace
 
 std::string_view role_name(Role role) { return role == Role::kSource ? "source" : "destination"; }
@@ -162,6 +175,7 @@ Environment process_environment() {
     const std::string_view line = *each;
     const std::size_t equals = line.find('=');
     if (!line.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    if (is_service_link(line.substr(0, equals), line.substr(equals + 1))) continue;
     found.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
   return found;
@@ -175,10 +189,8 @@ Result<Settings> parse_settings(Role role, const Environment& environment) {
     const auto row =
         std::ranges::find_if(rows, [key = key](const Row& each) { return each.name == key; });
     if (row == rows.end())
-      return fail_with(Code::kUsage,
-                       fmt::format("{}: no such setting; docs/mover.md lists them. For variables "
-                                   "of a Service set enableServiceLinks: false in the pod",
-                                   escape_bytes(name.substr(0, 128))));
+      return fail_with(Code::kUsage, fmt::format("{}: no such setting; docs/mover.md lists them",
+                                                 escape_bytes(name.substr(0, 128))));
     if (text.empty()) continue;
     if (const Status status = row->apply(text); !status)
       return fail_with(Code::kUsage, fmt::format("{}: {}", name, status.error().message()));

@@ -25,7 +25,10 @@ class Settings(MoverCase):
 
     def test_unknown_variable(self):
         self.refused("source", "VOLFERRY_ADRESS", ADRESS="x")
-        self.refused("destination", "VOLFERRY_PORT_8000_TCP", PORT_8000_TCP="tcp://10.0.0.1:8000")
+        self.refused("destination", "VOLFERRY_PORTS", PORTS="8000")
+
+    def test_variables_of_services_are_no_settings(self):
+        self.refused("destination", "/data", PORT_8000_TCP="tcp://10.0.0.1:8000", SERVICE_HOST="10.0.0.1", PORT="tcp://10.0.0.1:8000")
 
     def test_bad_values(self):
         cases = {

@@ -2,6 +2,10 @@
 #include "cli/mover/settings.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <utility>
+#include <vector>
 
 namespace volferry::cli::mover {
 namespace {
@@ -34,6 +38,37 @@ TEST(Settings, DefaultsOfADestination) {
   const Settings settings = parsed(Role::kDestination, {});
   EXPECT_EQ(settings.listen.host, "");
   EXPECT_EQ(settings.listen.port, 8000);
+}
+
+TEST(Settings, VariablesOfServicesAreNobodysSettings) {
+  // A destination beside Services `volferry` and `volferry-web`; kubectl exec ... env.
+  const std::vector<std::pair<const char*, const char*>> links = {
+      {"VOLFERRY_SERVICE_HOST", "10.0.0.1"},
+      {"VOLFERRY_SERVICE_PORT", "9443"},
+      {"VOLFERRY_SERVICE_PORT_HTTPS", "9443"},
+      {"VOLFERRY_PORT", "tcp://10.0.0.1:9443"},
+      {"VOLFERRY_PORT_9443_TCP", "tcp://10.0.0.1:9443"},
+      {"VOLFERRY_PORT_9443_TCP_PROTO", "tcp"},
+      {"VOLFERRY_PORT_9443_TCP_PORT", "9443"},
+      {"VOLFERRY_PORT_9443_TCP_ADDR", "10.0.0.1"},
+      {"VOLFERRY_WEB_SERVICE_HOST", "10.0.0.2"},
+      {"VOLFERRY_WEB_PORT", "udp://10.0.0.2:53"}};
+  const std::vector<std::pair<const char*, const char*>> settings = {
+      {"VOLFERRY_ADDRESS", "replica"}, {"VOLFERRY_COLOUR", "blue"}};
+  for (const auto& [name, text] : links) ::setenv(name, text, 1);
+  for (const auto& [name, text] : settings) ::setenv(name, text, 1);
+  const Environment found = process_environment();
+  ::setenv("VOLFERRY_PORT", "8001", 1);
+  const Environment with_port = process_environment();
+  for (const auto& [name, text] : links) {
+    EXPECT_FALSE(found.contains(name)) << name;
+    ::unsetenv(name);
+  }
+  for (const auto& [name, text] : settings) {
+    EXPECT_TRUE(found.contains(name)) << name;
+    ::unsetenv(name);
+  }
+  EXPECT_EQ(with_port.find("VOLFERRY_PORT")->second, "8001");
 }
 
 TEST(Settings, EmptyIsUnset) {
