@@ -61,6 +61,9 @@ struct ServeOptions {
   bool whole_pushes = false;
   // A push of a tree leaves owner, mode, times and attributes of its root as they are.
   bool keep_root = false;
+  // Where this process may not set file capabilities (capabilities(7), CAP_SETFCAP), a push leaves
+  // them out instead of failing the files that have them.
+  bool spare_capabilities = false;
   bool confine = true;  // Landlock, where the kernel has it
   SyncOptions limits;   // threads, memory, io, direct, durable, timeout, identity, bandwidth
 };

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/service.h"
 
+#include "engine/session/installer.h"
 #include "engine/session/volume.h"
 
 namespace volferry::cli::mover {
@@ -39,6 +40,7 @@ ServeOptions serve_options(const RunParts& parts) {
   options.whole_pushes = true;
   options.confine = false;  // the whole process is
   options.keep_root = parts.settings.keep_root;
+  options.spare_capabilities = parts.settings.spare_capabilities;
   options.limits = parts.settings.options;
   options.limits.check_peer = peer_check(parts);
   return options;
@@ -100,6 +102,9 @@ Summary run_destination(const RunParts& parts,
   listening(service->server->address());
 
   const ServeOptions options = serve_options(parts);
+  if (options.spare_capabilities && !session::may_set_capabilities())
+    parts.logger.log(base::LogLevel::kInfo,
+                     "file capabilities are left out: without CAP_SETFCAP they cannot be set");
   for (;;) {
     Summary last = failed_summary({Code::kTerminated, 0, "terminated while waiting for a source"});
     const int code =

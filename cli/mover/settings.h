@@ -53,6 +53,8 @@ struct Settings {
   bool stop_at_stranger = false;
   // A destination leaves the attributes of the volume's root as they are.
   bool keep_root = false;
+  // A destination leaves file capabilities out where it may not set them, and says so.
+  bool spare_capabilities = false;
 
   std::optional<ListenAddress> metrics = ListenAddress{.host = "", .port = kMetricsPort};
   base::LogLevel log_level = base::LogLevel::kInfo;

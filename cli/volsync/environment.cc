@@ -97,6 +97,8 @@ Result<Settings> read_settings(Role role, const Environment& environment) {
   settings->whole_only = true;
   settings->stop_at_stranger = true;
   settings->keep_root = !keeps_owners;
+  // VolSync gives no mover the right to set them.
+  settings->spare_capabilities = true;
   return settings;
 }
 

@@ -37,12 +37,17 @@ std::uint16_t process_umask() {
 
 bool is_acl(const std::string& name) { return name == io::kAclAccess || name == io::kAclDefault; }
 
-bool differs(const std::vector<wire::Xattr>& want, const io::XattrList& have, bool acls) {
+// Of the ACLs or of the other attributes; without those that are to stay as they are.
+bool differs(const std::vector<wire::Xattr>& want, const io::XattrList& have, bool acls,
+             bool spare_capabilities) {
+  const auto counts = [&](const std::string& name) {
+    return is_acl(name) == acls && !(spare_capabilities && name == io::kCapability);
+  };
   auto a = want.begin();
   auto b = have.begin();
   for (;;) {
-    while (a != want.end() && is_acl(a->name) != acls) ++a;
-    while (b != have.end() && is_acl(b->name) != acls) ++b;
+    while (a != want.end() && !counts(a->name)) ++a;
+    while (b != have.end() && !counts(b->name)) ++b;
     if (a == want.end() || b == have.end()) return a != want.end() || b != have.end();
     if (a->name != b->name || a->value != b->value) return true;
     ++a;
@@ -52,12 +57,15 @@ bool differs(const std::vector<wire::Xattr>& want, const io::XattrList& have, bo
 
 }  // namespace
 
+bool may_set_capabilities() { return has_capability(CAP_SETFCAP); }
+
 Installer::Installer(const VolumeOptions& options, Tally& tally)
     : options_(options),
       tally_(tally),
       can_chown_(has_capability(CAP_CHOWN)),
       can_override_(has_capability(CAP_DAC_OVERRIDE)),
       can_own_(has_capability(CAP_FOWNER)),
+      spares_capabilities_(options.spare_capabilities && !may_set_capabilities()),
       umask_(process_umask()) {
   const int count = ::getgroups(0, nullptr);
   groups_.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
@@ -94,8 +102,9 @@ MetaDiff Installer::compare(const wire::EntryMeta& want, const Present& present)
   diff.mode = options_.perms && want.type != wire::EntryType::kSymlink &&
               mode_for(want, present.meta) != present.meta.mode;
   diff.mtime = options_.times && mtime_of(want) != present.meta.mtime;
-  diff.acl = options_.xattrs.acls && differs(want.xattrs, present.xattrs, true);
-  diff.xattr = options_.xattrs.xattrs && differs(want.xattrs, present.xattrs, false);
+  diff.acl = options_.xattrs.acls && differs(want.xattrs, present.xattrs, true, false);
+  diff.xattr =
+      options_.xattrs.xattrs && differs(want.xattrs, present.xattrs, false, spares_capabilities_);
   return diff;
 }
 
@@ -150,12 +159,14 @@ Status Installer::apply(int fd, int dirfd, const std::string& name, const wire::
   }
   if (diff.acl || diff.xattr || owner_changed) {
     io::XattrList there = present.xattrs;
-    if (owner_changed) {  // chown(2) has dropped it
-      std::erase_if(there, [](const io::Xattr& attr) { return attr.name == io::kCapability; });
-    }
+    io::XattrList wanted = from_wire(want.xattrs);
+    const auto is_capability = [](const io::Xattr& attr) { return attr.name == io::kCapability; };
+    // chown(2) has dropped it
+    if (owner_changed || spares_capabilities_) std::erase_if(there, is_capability);
+    if (spares_capabilities_) std::erase_if(wanted, is_capability);
     const auto target =
         fd >= 0 ? io::XattrTarget::of_fd(fd) : io::XattrTarget::of_name(dirfd, name);
-    VF_TRY(io::apply_xattrs(target, from_wire(want.xattrs), there));
+    VF_TRY(io::apply_xattrs(target, wanted, there));
   }
   if (options_.times) {
     VF_TRY(fd >= 0 ? io::set_mtime_at(fd, "", mtime_of(want))

@@ -34,6 +34,9 @@ struct Present {
   bool fixed = false;  // its attributes are left as they are
 };
 
+// Whether this process may give files capabilities (capabilities(7), CAP_SETFCAP).
+bool may_set_capabilities();
+
 class Installer {
  public:
   Installer(const VolumeOptions& options, Tally& tally);
@@ -73,7 +76,8 @@ class Installer {
   bool can_chown_ = false;
   std::vector<std::uint32_t> groups_;  // that a file may be given to without privilege
   bool can_override_ = false;
-  bool can_own_ = false;  // CAP_FOWNER
+  bool can_own_ = false;              // CAP_FOWNER
+  bool spares_capabilities_ = false;  // security.capability is left as it is
   std::uint16_t umask_ = 022;
 };
 

@@ -77,6 +77,7 @@ Summary serve_session(std::unique_ptr<transport::Channel> owned, Runtime& runtim
       options.durable = options.durable && serve.limits.durable;
       options.checksum |= trust == PeerTrust::kContentOnly;
       options.keep_root = serve.keep_root;
+      options.spare_capabilities = serve.spare_capabilities;
       const bool push = start.direction == wire::Direction::kPush;
       Volume volume;
       if (!push || options.verify_only) {

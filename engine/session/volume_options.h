@@ -27,7 +27,9 @@ struct VolumeOptions {
   bool verify_only = false;
   bool verify_after = false;
   bool durable = true;
-  bool keep_root = false;  // the root's own attributes stay; this end's affair alone
+  // This end's affairs alone:
+  bool keep_root = false;           // the root's own attributes stay
+  bool spare_capabilities = false;  // security.capability stays where it may not be set
   io::XattrPolicy xattrs;
   Filter filter;
 

@@ -24,7 +24,9 @@ Result<wire::Frame> receive_frame(Link& link, const Wait& wait) {
   VF_ASSIGN(std::optional<wire::Frame> frame,
             reader.next(wire::kMaxHelloHead, admit, [&] { return wait; }));
   if (!frame) {
-    return fail_with(Code::kConnectionLost, "the peer closed the connection in the handshake",
+    return fail_with(Code::kConnectionLost,
+                     "the peer closed the connection before it said anything; where that "
+                     "goes on, it may be another program, such as VolSync's own mover",
                      ECONNRESET);
   }
   return *std::move(frame);

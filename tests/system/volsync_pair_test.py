@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 
 from support import blockdev, seccomp, trees
 from support.mover import free_port
@@ -116,6 +117,24 @@ class Pair(VolsyncCase):
         self.sync()
         self.assertEqual(b"destination_t", os.getxattr(theirs, b"security.selinux"))
         self.assertEqual(b"changed", os.getxattr(theirs, b"user.note"))
+
+    def test_capabilities_are_left_out_where_they_cannot_be_set(self):
+        """VolSync gives its movers no CAP_SETFCAP; with it they are carried."""
+        self.need_root("security.capability")
+        self.need_tool("setpriv")
+        ours, theirs = os.path.join(self.src, "ping"), os.path.join(self.dst, "ping")
+        trees.write(ours, b"program")
+        capability = bytes.fromhex("0100000200200000000000000000000000000000")
+        os.setxattr(ours, b"security.capability", capability)
+        os.setxattr(ours, b"user.note", b"kept")
+        for _ in range(2):
+            far = self.server(prefix=["setpriv", "--bounding-set=-setfcap"], PRIVILEGED_MOVER=1)
+            self.end(self.client(far.port, PRIVILEGED_MOVER=1))
+            self.assertIn("file capabilities are left out", self.end(far).stderr)
+            self.assertEqual(["user.note"], os.listxattr(theirs))
+            self.assertEqual(b"kept", os.getxattr(theirs, b"user.note"))
+        self.sync(PRIVILEGED_MOVER=1)
+        self.assertEqual(capability, os.getxattr(theirs, b"security.capability"))
 
     def test_many_long_names_in_the_root(self):
         for number in range(21_000):
@@ -237,6 +256,22 @@ class Strangers(VolsyncCase):
             "s_server", "-accept", str(port), "-nocert", "-psk_identity", "volsync", say=b"@RSYNCD: 31.0 sha512 sha256\n"
         )
         self.assert_named(self.end(self.client(port), 12, timeout=30), "rsync")
+
+    def test_client_says_what_a_silent_server_may_be(self):
+        """VolSync's target for devices says nothing before it is spoken to, and hangs up on us."""
+        port = free_port()
+        server = self.openssl("s_server", "-accept", str(port), "-nocert", "-psk_identity", "volsync", say=b"")
+        near = self.client(port)
+        wait_until(lambda: self.connected(port), "a connection")
+        time.sleep(1)  # for its handshake
+        server.kill()
+        wait_until(lambda: "such as VolSync's own mover" in near.stderr_text(), "the hint")
+        near.send(signal.SIGTERM)
+        self.end(near, 143)
+
+    def connected(self, port: int) -> bool:
+        seen = subprocess.run(["ss", "-Htn", "state", "established", f"( dport = :{port} )"], capture_output=True)
+        return bool(seen.stdout)
 
     def test_port_scanner_does_not_end_the_server(self):
         far = self.server()
