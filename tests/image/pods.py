@@ -73,6 +73,7 @@ class Pod:
 
     def __init__(self, case: "ImageCase", name: str, words: list[str]):
         self.name = name
+        self._case = case
         self._environment = case.environment
         case.addCleanup(self.close)
         command("podman", "run", "--detach", "--name", name, *words, env=case.environment)
@@ -87,7 +88,24 @@ class Pod:
         return command("podman", "logs", self.name, env=self._environment)
 
     def running(self) -> bool:
-        return command("podman", "inspect", "--format", "{{.State.Running}}", self.name, env=self._environment) == "true\n"
+        return self._state("Running") == "true"
+
+    def _state(self, field: str) -> str:
+        # podman 4.3 fails where the process ends while it looks; the next look is right.
+        words = ["podman", "inspect", "--format", f"{{{{.State.{field}}}}}", self.name]
+        for _ in range(3):
+            done = subprocess.run(words, capture_output=True, text=True, check=False, env=self._environment)
+            if done.returncode == 0 or "no such process" not in done.stderr:
+                break
+        self._case.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout.strip()
+
+    def wait_for_log(self, words: str, timeout: float = 60) -> None:
+        end = time.monotonic() + timeout
+        while words not in self.logs():
+            if time.monotonic() > end or not self.running():
+                raise AssertionError(f"{self.name} has not said '{words}':\n{self.logs()}")
+            time.sleep(0.05)
 
     def wait(self, timeout: float = 120) -> int:
         end = time.monotonic() + timeout
@@ -95,7 +113,10 @@ class Pod:
             if time.monotonic() > end:
                 raise AssertionError(f"{self.name} still runs after {timeout} s:\n{self.logs()}")
             time.sleep(0.05)
-        return int(command("podman", "inspect", "--format", "{{.State.ExitCode}}", self.name, env=self._environment))
+        return int(self._state("ExitCode"))
+
+    def execute(self, *words: str) -> str:
+        return command("podman", "exec", self.name, *words, env=self._environment)
 
     def close(self) -> None:
         subprocess.run(
@@ -209,9 +230,10 @@ def volsync_specification() -> dict:
         return json.load(stream)
 
 
-def volsync_container(role: str, mode: str, privilege: str) -> dict:
+def volsync_container(role: str, *names: str) -> dict:
+    """`names`: the parts for volume mode, privilege and the rest."""
     parts = volsync_specification()
-    return merged(parts["every"], parts[role], parts[mode], parts[privilege])
+    return merged(*(parts[name] for name in ("every", role, *names)))
 
 
 def podman_words(container: dict, mounts: dict[str, str], user: tuple[int, int] | None, groups: list[int], substitute: dict) -> list[str]:

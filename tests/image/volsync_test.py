@@ -3,6 +3,7 @@
 
 import os
 import re
+import secrets
 import stat
 import sys
 
@@ -22,6 +23,7 @@ from support import trees  # noqa: E402
 MIB = trees.MIB
 # The user of an image that `scripts/build-image --user 0` made.
 IMAGE_OF_ROOT = (0, 0)
+USAGE, REFUSED = 2, 11
 # What the operator keeps of the last 1024 bytes of a log.
 SENT = re.compile(r"[sS]ent\s.+[bB]ytes\s.+[rR]eceived\s.+[bB]ytes")
 
@@ -31,16 +33,17 @@ class DropIn(ImageCase):
         super().setUp()
         need_image(self)
 
-    def pod(self, role: str, mode: str, privilege: str, volume: str, address: str):
+    def pod(self, role: str, mode: str, privilege: str, volume: str, address: str, *more: str, keys: str = ""):
+        """`more`: further parts of the specification. `keys`: psk.txt, if not as VolSync makes it."""
         ordinary = privilege == "unprivileged"
         context = volsync_specification()["podSecurityContext"]
-        keys = self.secret({"psk.txt": f"volsync:{self.key}"}, FS_GROUP if ordinary else None)
+        secret = self.secret({"psk.txt": keys or f"volsync:{self.key}"}, FS_GROUP if ordinary else None)
         groups = [context["fsGroup"]] if ordinary else []
         if mode == "block":
             groups.append(DISK_GROUP)
         words = podman_words(
-            volsync_container(role, mode, privilege),
-            {"data": volume, "keys": keys},
+            volsync_container(role, mode, privilege, *more),
+            {"data": volume, "keys": secret},
             (context["runAsUser"], context["runAsGroup"]) if ordinary else IMAGE_OF_ROOT,
             groups,
             {"$DESTINATION": address},
@@ -49,14 +52,16 @@ class DropIn(ImageCase):
 
     def sync(self, mode: str, privilege: str, source: str, destination: str, address: str | None = None):
         far = self.pod("destination", mode, privilege, destination, "")
-        near = self.pod("source", mode, privilege, source, address or self.DESTINATION)
+        near = self.pod("source", mode, privilege, source, address or self.DESTINATION, "port given")
+        self.assert_synced(near, far, "diskrsync" if mode == "block" else "rsync")
+
+    def assert_synced(self, near, far, name: str = "rsync"):
         self.assertEqual(0, near.wait(), near.logs())
         self.assertEqual(0, far.wait(), far.logs())
         log = near.logs().encode()[-1024:].decode()
         self.assertRegex(log, SENT)
         self.assertRegex(log, r"total size is \d+")
-        self.assertRegex(log, r"\ndiskrsync completed in \d+s" if mode == "block" else r"\nrsync completed in \d+s")
-        return near, far
+        self.assertRegex(log, rf"\n{name} completed in \d+s")
 
     def filled(self, group: int | None) -> tuple[str, str]:
         source, destination = self.volume("one", group), self.volume("two", group)
@@ -82,7 +87,7 @@ class DropIn(ImageCase):
         os.chown(os.path.join(source, "large"), 1001, 1002)
         os.chmod(os.path.join(source, ".hidden"), 0o400)
         self.sync("filesystem", "privileged", source, destination)
-        self.assert_same(source, destination)
+        self.assert_same(source, destination, except_paths=(b"lost+found",))
 
     def test_file_system_without_a_security_context(self):
         """Root without a capability reads root's key, and keeps root's files."""
@@ -91,7 +96,7 @@ class DropIn(ImageCase):
         os.chmod(destination, 0o750)
         self.sync("filesystem", "nil context", source, destination)
         self.assertEqual(0o750, stat.S_IMODE(os.stat(destination).st_mode))
-        self.assert_same(source, destination, except_paths=(b".",))
+        self.assert_same(source, destination, except_paths=(b".", b"lost+found"))
 
     def test_block_unprivileged_and_privileged(self):
         for privilege in ("unprivileged", "privileged"):
@@ -105,6 +110,46 @@ class DropIn(ImageCase):
     def test_ipv6(self):
         source, destination = self.filled(FS_GROUP)
         self.sync("filesystem", "unprivileged", source, destination, "fd00:90::2")
+
+    def test_openshift_without_a_port_and_a_secret_of_ones_own(self):
+        """The source takes the first of several keys, the destination any."""
+        source, destination = self.filled(FS_GROUP)
+        other = secrets.token_hex(16)
+        ends = ("filesystem", "unprivileged")
+        far = self.pod(
+            "destination", *ends, destination, "", "on OpenShift", keys=f"other:{other}\nvolsync:{self.key}\n"
+        )
+        near = self.pod(
+            "source", *ends, source, self.DESTINATION, "on OpenShift", keys=f"volsync:{self.key}\nold:{other}\n"
+        )
+        self.assert_synced(near, far)
+        self.assert_same(source, destination, ignore={"owner", "mtime"}, except_paths=(b".", b"lost+found"))
+
+    def test_debugging(self):
+        source, destination = self.filled(FS_GROUP)
+        for role, volume in (("source", source), ("destination", destination)):
+            with self.subTest(role):
+                pod = self.pod(role, "filesystem", "unprivileged", volume, self.DESTINATION, "debugging")
+                pod.wait_for_log("rm /tmp/exit-debug-if-removed")
+                pod.execute("rm", "/tmp/exit-debug-if-removed")
+                self.assertEqual(0, pod.wait(60), pod.logs())
+        self.assertEqual(["lost+found"], os.listdir(destination))
+
+    def test_destination_refuses_a_wrong_key_and_goes_on(self):
+        source, destination = self.filled(FS_GROUP)
+        ends = ("filesystem", "unprivileged")
+        far = self.pod("destination", *ends, destination, "")
+        wrong = self.pod("source", *ends, source, self.DESTINATION, keys=f"volsync:{secrets.token_hex(64)}")
+        self.assertEqual(REFUSED, wrong.wait(60), wrong.logs())
+        far.wait_for_log("refused the peer's key")
+        self.assertEqual(["lost+found"], os.listdir(destination))
+        self.assert_synced(self.pod("source", *ends, source, self.DESTINATION), far)
+
+    def test_destination_with_a_key_that_is_none(self):
+        _, destination = self.filled(FS_GROUP)
+        far = self.pod("destination", "filesystem", "unprivileged", destination, "", keys="volsync:abc")
+        self.assertEqual(USAGE, far.wait(60), far.logs())
+        self.assertRegex(far.logs().splitlines()[-1], r"error: key file /keys/psk.txt line 1: .*16 to 64 bytes")
 
     def test_failures_are_seen_in_the_log(self):
         source, _ = self.filled(FS_GROUP)
