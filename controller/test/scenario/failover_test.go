@@ -60,7 +60,7 @@ func (w *world) removePVC(name, state string) {
 		return
 	}
 	if state == "terminating" {
-		w.pin(name)
+		pin[corev1.PersistentVolumeClaim](w, name)
 	}
 	w.must(w.client.Delete(w.ctx, w.pvc(name)))
 	if state == "gone" {
@@ -130,7 +130,7 @@ func TestA26A27A50FailoverAndFailback(t *testing.T) {
 					edit(b, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
 					return a.destinationReason(v1alpha1.ConditionPromoted) == v1alpha1.ReasonPVCTerminating
 				})
-				a.unpin("data")
+				unpin[corev1.PersistentVolumeClaim](a, "data")
 			}
 			edit(b, "p", func(s *v1alpha1.Source) { s.Spec.FinalSync = &v1alpha1.FinalSyncSpec{ID: "back"} })
 			a.promotedReason(v1alpha1.ReasonPromoted)

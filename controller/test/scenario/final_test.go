@@ -86,14 +86,8 @@ func TestA28A29InUse(t *testing.T) {
 			before := w.pv(w.pvc("data").Spec.VolumeName).Spec.ClaimRef
 			w.pod("db-0", "data")
 			if ends {
-				pod := edit(w, "db-0", func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
-				w.must(w.client.Delete(w.ctx, pod))
-				defer func() {
-					if w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod) == nil {
-						pod.Finalizers = nil
-						_ = w.client.Update(w.ctx, pod)
-					}
-				}()
+				w.must(w.client.Delete(w.ctx, pin[corev1.Pod](w, "db-0")))
+				defer unpin[corev1.Pod](w, "db-0")
 			}
 			w.finalSync(v1alpha1.FinalSyncSpec{ID: "r1"})
 			w.finalSynced(v1alpha1.ReasonInUse)
@@ -287,8 +281,8 @@ func TestA36A39A40A45Relocation(t *testing.T) {
 			if state != "present" {
 				claim := w.pvc("data")
 				if state == "terminating" {
-					claim = w.pin("data")
-					defer w.unpin("data")
+					claim = pin[corev1.PersistentVolumeClaim](w, "data")
+					defer unpin[corev1.PersistentVolumeClaim](w, "data")
 				}
 				w.must(w.client.Delete(w.ctx, claim))
 			}

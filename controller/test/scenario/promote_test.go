@@ -435,37 +435,16 @@ func TestPromotionAwaitsATerminatingClaim(t *testing.T) {
 	w := newWorld(t)
 	w.replica("Direct", corev1.PersistentVolumeFilesystem)
 	w.claim("db", "8Mi", corev1.PersistentVolumeFilesystem)
-	held := w.pin("db")
+	held := pin[corev1.PersistentVolumeClaim](w, "db")
 	w.must(w.client.Delete(w.ctx, held))
 	w.promote(v1alpha1.PromoteSpec{PVCName: "db"})
 	w.promotedReason(v1alpha1.ReasonPVCTerminating)
-	w.unpin("db")
+	unpin[corev1.PersistentVolumeClaim](w, "db")
 	w.promotedReason(v1alpha1.ReasonPromoted)
 	if w.pvc("db").UID == held.UID {
 		t.Error("the claim was not made anew")
 	}
 	w.bound("db", corev1.PersistentVolumeReclaimDelete)
-}
-
-// pin gives a claim a foreign finalizer, so that it stays when it is deleted.
-func (w *world) pin(name string) *corev1.PersistentVolumeClaim {
-	w.Helper()
-	return edit(w, name, func(claim *corev1.PersistentVolumeClaim) {
-		claim.Finalizers = append(claim.Finalizers, "example.com/hold")
-	})
-}
-
-// unpin removes it.
-func (w *world) unpin(name string) {
-	w.Helper()
-	w.eventually(10*time.Second, "the foreign finalizer to go", func() bool {
-		claim := &corev1.PersistentVolumeClaim{}
-		if w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, claim) != nil {
-			return true
-		}
-		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == "example.com/hold" })
-		return w.client.Update(w.ctx, claim) == nil
-	})
 }
 
 // pod makes a pod that uses a claim. No kubelet runs it, which plays no part.

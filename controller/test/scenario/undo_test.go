@@ -127,7 +127,7 @@ func TestDemotionWithoutItsClaim(t *testing.T) {
 			w.write(filepath.Join(w.path(w.namespace, "db"), "of-the-application"), 1000)
 			w.removePVC("db", state)
 			if state == "terminating" {
-				defer w.unpin("db")
+				defer unpin[corev1.PersistentVolumeClaim](w, "db")
 			}
 			w.demote()
 			w.listensOn(pvName)

@@ -10,17 +10,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -237,23 +238,46 @@ func (w *world) destination(name string) *v1alpha1.Destination {
 	return object
 }
 
-// edit changes an object of the world's namespace as a person with `kubectl edit` does: once more where somebody else wrote in
-// between. It gives the object as written.
-func edit[T any, P interface {
+// objectOf is a pointer to T that is an object of the API server.
+type objectOf[T any] interface {
 	*T
 	client.Object
-}](w *world, name string, change func(P)) P {
+}
+
+// edit changes an object of the world's namespace as a person with `kubectl edit` does: once more where somebody else wrote in
+// between. It gives the object as written.
+func edit[T any, P objectOf[T]](w *world, name string, change func(P)) P {
 	w.Helper()
 	var object P
-	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		object = P(new(T))
-		if err := w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object); err != nil {
-			return err
-		}
+	w.eventually(10*time.Second, fmt.Sprintf("an edit of %T %s without a conflict", object, name), func() bool {
+		object = new(T)
+		w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, object))
 		change(object)
-		return w.client.Update(w.ctx, object)
-	}))
+		err := w.client.Update(w.ctx, object)
+		if apierrors.IsConflict(err) {
+			return false
+		}
+		w.must(err)
+		return true
+	})
 	return object
+}
+
+// foreignFinalizer is not the controller's to remove.
+const foreignFinalizer = "example.com/hold"
+
+// pin gives an object a foreign finalizer, so that it stays when it is deleted.
+func pin[T any, P objectOf[T]](w *world, name string) P {
+	w.Helper()
+	return edit(w, name, func(object P) { object.SetFinalizers(append(object.GetFinalizers(), foreignFinalizer)) })
+}
+
+// unpin removes it.
+func unpin[T any, P objectOf[T]](w *world, name string) {
+	w.Helper()
+	edit(w, name, func(object P) {
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return f == foreignFinalizer }))
+	})
 }
 
 // reason of a condition.
