@@ -53,7 +53,7 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	w := &world{
-		T: t, ctx: t.Context(), site: cluster, clock: clock.RealClock{},
+		T: t, ctx: t.Context(), site: cluster, clock: clock.RealClock{}, stop: func() {},
 		namespace: strings.ToLower(strings.NewReplacer("_", "-", "/", "-", "#", "-").Replace(t.Name())) + fmt.Sprintf("-%04x", rand.N(1<<16)),
 		options: app.Options{
 			Options: controller.Options{
