@@ -131,7 +131,7 @@ class DropIn(ImageCase):
             with self.subTest(role):
                 pod = self.pod(role, "filesystem", "unprivileged", volume, self.DESTINATION, "debugging")
                 pod.wait_for_log("rm /tmp/exit-debug-if-removed")
-                pod.execute("rm", "/tmp/exit-debug-if-removed")
+                pod.remove("/tmp/exit-debug-if-removed")
                 self.assertEqual(0, pod.wait(60), pod.logs())
         self.assertEqual(["lost+found"], os.listdir(destination))
 
